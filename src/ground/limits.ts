@@ -1,0 +1,206 @@
+// Every bound and default of Rowlock in one table, each with its reason. Validation, docs and messages come from
+// here; the SQL functions state the same figures, and a test holds the two together.
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const DAY = 24 * HOUR
+
+/** A bound or default: its value, the unit it is in, and why it is what it is. */
+export interface Limit {
+  readonly default?: number
+  readonly min?: number
+  readonly max?: number
+  readonly unit: 'ms' | 'bytes' | 'count' | 'days' | 'level' | 'chars'
+  readonly why: string
+}
+
+const table = <T extends Record<string, Limit>>(rows: T): { readonly [K in keyof T]: T[K] } => rows
+
+export const LIMITS = table({
+  nameBytes: {
+    min: 1,
+    max: 100,
+    unit: 'bytes',
+    why: 'Queue and kind stand in every index entry of the hot table.',
+  },
+  keyBytes: {
+    min: 1,
+    max: 512,
+    unit: 'bytes',
+    why: 'Keys are indexed; a B-tree entry must stay far below 2,700 bytes.',
+  },
+  tenantBytes: {
+    min: 1,
+    max: 200,
+    unit: 'bytes',
+    why: 'The tenant becomes part of the line, and so of the index.',
+  },
+  metadataBytes: { max: 4_096, unit: 'bytes', why: 'Metadata travels with the row through every phase.' },
+  inputBytes: {
+    max: 1_000_000,
+    unit: 'bytes',
+    why: 'Larger data belongs in a store of its own; the job names it.',
+  },
+  inlineInputBytes: {
+    max: 4_000,
+    unit: 'bytes',
+    why: 'Above it an input is written once to payload instead of three times (1.1 against 3.3 × the input in WAL).',
+  },
+  inputDepth: {
+    max: 500,
+    unit: 'count',
+    why: 'PostgreSQL and JSON.parse recurse; deeper data is a mistake.',
+  },
+  resultBytes: { max: 64_000, unit: 'bytes', why: 'History keeps results for days.' },
+  errorBytes: { max: 16_000, unit: 'bytes', why: 'One attempt row must not carry a dump of memory.' },
+  causeBytes: { max: 100, unit: 'bytes', why: 'A cause is a word to group by.' },
+  reasonBytes: { max: 1_000, unit: 'bytes', why: 'A sentence from an operator.' },
+  priority: {
+    default: 0,
+    min: -10,
+    max: 10,
+    unit: 'level',
+    why: 'A claim looks at each level; 21 are enough to order by.',
+  },
+  maxAttempts: {
+    default: 10,
+    min: 1,
+    max: 100,
+    unit: 'count',
+    why: 'With the default backoff ten failures span about an hour.',
+  },
+  backoffMinMs: {
+    default: 5 * SECOND,
+    min: 0,
+    max: 30 * DAY,
+    unit: 'ms',
+    why: 'Most faults of a moment are over in seconds.',
+  },
+  backoffMaxMs: {
+    default: HOUR,
+    min: 0,
+    max: 30 * DAY,
+    unit: 'ms',
+    why: 'An outage that ends is noticed within the hour.',
+  },
+  backoffSteps: {
+    min: 1,
+    max: 100,
+    unit: 'count',
+    why: 'A list needs no more steps than there are attempts.',
+  },
+  delayMs: {
+    default: 0,
+    min: 0,
+    max: 3_650 * DAY,
+    unit: 'ms',
+    why: 'Ten years is a plan, more is a mistaken unit.',
+  },
+  timeoutMs: {
+    default: 15 * MINUTE,
+    min: 10,
+    max: 7 * DAY,
+    unit: 'ms',
+    why: 'Long enough for most work, short enough to be noticed.',
+  },
+  jobsPerCall: {
+    max: 1_000,
+    unit: 'count',
+    why: 'One statement of enqueue; larger calls are cut into statements of one transaction.',
+  },
+  bytesPerCall: { max: 4_000_000, unit: 'bytes', why: 'Bounds the memory of one statement on both sides.' },
+  idsPerCall: { max: 1_000, unit: 'count', why: 'Bounds what one verb locks.' },
+  claimJobs: {
+    max: 1_000,
+    unit: 'count',
+    why: 'A batch of 500 costs a tenth per job of a batch of 10; more gains nothing.',
+  },
+  kindsPerWorker: { min: 1, max: 200, unit: 'count', why: 'A claim probes each kind at each priority.' },
+  queuesPerWorker: { min: 1, max: 200, unit: 'count', why: 'One claim statement serves all of them.' },
+  linesPerClaim: { max: 400, unit: 'count', why: 'A claim locks line by line; it must end.' },
+  concurrency: { default: 10, min: 1, max: 1_000, unit: 'count', why: 'Per queue and process.' },
+  prefetch: {
+    min: 0,
+    max: 100,
+    unit: 'count',
+    why: 'Claimed jobs that wait for a slot wait for this worker only.',
+  },
+  leaseMs: {
+    default: 30 * SECOND,
+    min: SECOND,
+    max: HOUR,
+    unit: 'ms',
+    why: 'A dead worker’s jobs wait at most this long.',
+  },
+  heartbeatMs: {
+    default: 10 * SECOND,
+    min: 100,
+    max: 20 * 60 * SECOND,
+    unit: 'ms',
+    why: 'A third of the lease: two may be late.',
+  },
+  pollMs: { default: 2 * SECOND, min: 50, max: 5 * MINUTE, unit: 'ms', why: 'The net under the wake-ups.' },
+  pollListeningMs: {
+    default: 10 * SECOND,
+    min: 50,
+    max: 5 * MINUTE,
+    unit: 'ms',
+    why: 'While LISTEN is proven the net can hang lower.',
+  },
+  graceMs: {
+    default: 30 * SECOND,
+    min: 0,
+    max: HOUR,
+    unit: 'ms',
+    why: 'What supervisors give before they kill.',
+  },
+  abortGraceMs: {
+    default: 5 * SECOND,
+    min: 0,
+    max: 10 * MINUTE,
+    unit: 'ms',
+    why: 'After its signal a handler has this long to settle.',
+  },
+  stuckSlots: {
+    default: 5,
+    min: 1,
+    max: 1_000,
+    unit: 'count',
+    why: 'A worker with so many deaf handlers is of no use.',
+  },
+  lossesBeforeAlone: {
+    default: 2,
+    unit: 'count',
+    why: 'A job that was lost twice may be what takes its worker down.',
+  },
+  flushMs: { default: 5, min: 0, max: SECOND, unit: 'ms', why: 'Outcomes wait this long for company.' },
+  flushJobs: { max: 1_000, unit: 'count', why: 'One finish statement.' },
+  maintenanceMs: {
+    default: 5 * SECOND,
+    min: 100,
+    max: HOUR,
+    unit: 'ms',
+    why: 'How often the worker on duty looks for expired leases.',
+  },
+  maintenanceJobs: { default: 1_000, unit: 'count', why: 'One transaction of the reaper or of a sweep.' },
+  daysAhead: { default: 14, unit: 'days', why: 'A missing day must not meet a busy night.' },
+  retentionDays: { default: 7, min: 0, max: 90, unit: 'days', why: 'Classes: 0 (none), 1, 7, 30, 90.' },
+  auditDays: { default: 90, unit: 'days', why: 'Who paused it, and why, is asked within a quarter.' },
+  targetWaitMs: {
+    default: MINUTE,
+    min: 0,
+    max: 30 * DAY,
+    unit: 'ms',
+    why: 'A queue’s promise: a due job starts within it.',
+  },
+  restartMaxMs: {
+    default: 30 * SECOND,
+    unit: 'ms',
+    why: 'A loop that failed comes back at least this often, for ever.',
+  },
+  snoozeMs: { min: 0, max: 3_650 * DAY, unit: 'ms', why: 'As for a delay.' },
+})
+
+/** The retention classes a queue can have, in days. 0 keeps no history. */
+export const RETENTION_CLASSES_DAYS = [0, 1, 7, 30, 90] as const

@@ -1,0 +1,20 @@
+import { defineConfig } from 'vitest/config'
+
+const src = (path: string) => new URL(`./src/${path}`, import.meta.url).pathname
+
+export default defineConfig({
+  resolve: {
+    alias: [
+      { find: /^rowlock$/, replacement: src('index.ts') },
+      { find: /^rowlock\/testing$/, replacement: src('testing/index.ts') },
+      { find: /^rowlock\/embedded$/, replacement: src('embedded/index.ts') },
+    ],
+  },
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global.ts'],
+    testTimeout: 30_000,
+    hookTimeout: 60_000,
+    maxWorkers: 2,
+  },
+})
