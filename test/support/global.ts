@@ -1,0 +1,70 @@
+// Runs one PostgreSQL for a whole run of the tests, and leaves nothing behind: no process, no folder.
+//
+// ROWLOCK_TEST_URL names a server to use instead (as superuser); PG_MAJOR picks another major, 14 to 17.
+
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type EmbeddedServer, startEmbedded } from 'rowlock/embedded'
+import type { TestProject } from 'vitest/node'
+import { majorBinaries } from './majors.ts'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    adminUrl: string
+  }
+}
+
+/** What the tests' server is set to: as a user's would be, but for fsync. */
+const SETTINGS = {
+  max_connections: 200,
+  shared_buffers: '128MB',
+  autovacuum: true,
+  max_prepared_transactions: 10,
+  track_io_timing: false,
+}
+
+let server: EmbeddedServer | undefined
+let folder: string | undefined
+
+export async function setup(project: TestProject): Promise<void> {
+  const url = process.env.ROWLOCK_TEST_URL
+  if (url) return project.provide('adminUrl', url)
+  sweep()
+  folder = mkdtempSync(join(tmpdir(), `rowlock-test-${process.pid}-`))
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  try {
+    server = await startEmbedded({
+      dataDir: folder,
+      from: join(root, 'dev/postgres'),
+      ...majorBinaries(root, process.env.PG_MAJOR),
+      settings: SETTINGS,
+      fsync: false,
+    })
+  } catch (error) {
+    await teardown()
+    throw error
+  }
+  project.provide('adminUrl', server.url)
+}
+
+export async function teardown(): Promise<void> {
+  await server?.stop()
+  if (folder) rmSync(folder, { recursive: true, force: true })
+}
+
+/** Remove what runs that were killed have left: their server has stopped by itself, their folder is still there. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = /^rowlock-test-(\d+)-/.exec(name)?.[1]
+    if (!pid) continue
+    try {
+      process.kill(Number(pid), 0)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') {
+        rmSync(join(tmpdir(), name), { recursive: true, force: true })
+      }
+    }
+  }
+}
