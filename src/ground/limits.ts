@@ -53,6 +53,11 @@ export const LIMITS = table({
     why: 'PostgreSQL and JSON.parse recurse; deeper data is a mistake.',
   },
   resultBytes: { max: 64_000, unit: 'bytes', why: 'History keeps results for days.' },
+  errorParts: {
+    max: 10,
+    unit: 'count',
+    why: 'Causes and gathered errors kept beside an error; the first ones tell the story.',
+  },
   errorBytes: { max: 16_000, unit: 'bytes', why: 'One attempt row must not carry a dump of memory.' },
   causeBytes: { max: 100, unit: 'bytes', why: 'A cause is a word to group by.' },
   reasonBytes: { max: 1_000, unit: 'bytes', why: 'A sentence from an operator.' },
@@ -83,6 +88,13 @@ export const LIMITS = table({
     max: 30 * DAY,
     unit: 'ms',
     why: 'An outage that ends is noticed within the hour.',
+  },
+  backoffFactor: {
+    default: 2,
+    min: 1,
+    max: 10,
+    unit: 'count',
+    why: 'Below 1 waits would shrink; above 10 the second failure waits for the cap.',
   },
   backoffSteps: {
     min: 1,
