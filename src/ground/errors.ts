@@ -135,11 +135,11 @@ export class RowlockError extends Error {
   readonly code: RowlockErrorCode
   /** The same code in SQL. */
   readonly sqlstate: string
-  readonly path?: string
-  readonly index?: number
-  readonly issues?: RowlockErrorDetail['issues']
-  readonly state?: string
-  readonly holder?: string
+  declare readonly path?: string
+  declare readonly index?: number
+  declare readonly issues?: RowlockErrorDetail['issues']
+  declare readonly state?: string
+  declare readonly holder?: string
 
   constructor(
     code: RowlockErrorCode,

@@ -1,0 +1,161 @@
+-- Take due jobs under the worker's lease, for several queues at once.
+--
+-- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": [{"kind", "priority", "at", "id"} …]}]; `from` is where the
+--   worker's frontier stands, line by line; a line without one is looked at from its beginning.
+-- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
+--   until then.
+-- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "ms": …}.
+--   A short claim is no proof of emptiness.
+-- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
+--   first. A job that was lost twice is claimed alone.
+-- Locks: the worker's row (key share), the rows taken (skip locked). Waits for nobody.
+-- Errors: RL020 lease over, RL030 isolation.
+-- Why two statements for lock and delete: in one, a row that is updated between the snapshot and the lock is locked in
+-- its new version, which the delete cannot see. Why `= any (array)`: a join may run the locking query again.
+create or replace function rowlock.claim(
+  p_worker_id uuid, p_wants jsonb, p_sleeping_until timestamptz default null) returns json
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set enable_hashjoin = off
+set enable_mergejoin = off
+set enable_indexscan = on
+set enable_tidscan = on
+set enable_nestloop = on
+set jit = off
+set plan_cache_mode = force_generic_plan
+as $rowlock$
+declare
+  v_now timestamptz := rowlock.now();
+  v_began timestamptz := clock_timestamp();
+  v_snapshot pg_snapshot := pg_current_snapshot();
+  v_claim_id uuid := gen_random_uuid();
+  v_queue text;
+  v_want record;
+  v_line record;
+  v_left integer;
+  v_locked tid[];
+  v_losses integer[];
+  v_expired boolean;
+  v_tids tid[] := '{}';
+  v_found jsonb := '{}';
+  v_next_due timestamptz;
+  v_alone boolean := false;
+  v_lines integer := 0;
+  v_jobs json;
+begin
+  perform rowlock.require_read_committed('claim');
+  perform 1 from rowlock.worker w where w.id = p_worker_id and w.expires_at > v_now for key share;
+  if not found then
+    perform rowlock.refuse('RL020', 'the lease of this worker is over: it claims nothing');
+  end if;
+
+  for v_want in
+    select w.queue, least(w."limit", 1000) as "limit", w.kinds, w."from"
+      from jsonb_to_recordset(p_wants) as w (queue text, "limit" integer, kinds text[], "from" jsonb)
+     where not exists (select from rowlock.queue q where q.name = w.queue and q.paused_at is not null)
+  loop
+    v_left := v_want."limit";
+    -- One head per line. A head that is not due says when its line will be.
+    for v_line in
+      select l.kind, l.priority, l.from_at, l.from_id, h.available_at
+        from (select k.kind, p.priority::smallint as priority,
+                     coalesce(f.at, '-infinity') as from_at, coalesce(f.id, 0) as from_id
+                from unnest(v_want.kinds) as k (kind)
+               cross join generate_series(10, -10, -1) as p (priority)
+                left join jsonb_to_recordset(v_want."from") as f (kind text, priority integer, at timestamptz, id bigint)
+                  on f.kind = k.kind and f.priority = p.priority) as l
+       cross join lateral (
+              select w.available_at
+                from rowlock.waiting w
+               where w.queue = v_want.queue and w.kind = l.kind and w.priority = l.priority
+                 and (w.available_at, w.id) >= (l.from_at, l.from_id)
+               order by w.available_at, w.id
+               limit 1) as h
+       order by l.priority desc, h.available_at
+    loop
+      if v_line.available_at > v_now then
+        v_next_due := least(v_next_due, v_line.available_at);
+        continue;
+      end if;
+      exit when v_left <= 0 or v_alone or v_lines >= 400;
+      v_lines := v_lines + 1;
+
+      select array_agg(s.ctid), array_agg(s.losses), bool_or(s.expires_at <= v_now)
+        into v_locked, v_losses, v_expired
+        from (select w.ctid, w.losses::integer as losses, w.expires_at
+                from rowlock.waiting w
+               where w.queue = v_want.queue and w.kind = v_line.kind and w.priority = v_line.priority
+                 and w.available_at <= v_now
+                 and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
+               order by w.available_at, w.id
+               limit v_left
+                 for update skip locked) as s;
+      continue when v_locked is null;
+
+      if v_expired then
+        perform rowlock.end_waiting(
+          array(select w.ctid from rowlock.waiting w where w.ctid = any (v_locked) and w.expires_at <= v_now),
+          null, 'expired', v_now);
+        select array_agg(w.ctid order by w.available_at, w.id), array_agg(w.losses order by w.available_at, w.id)
+          into v_locked, v_losses
+          from rowlock.waiting w where w.ctid = any (v_locked);
+        continue when v_locked is null;
+      end if;
+
+      if 2 <= any (v_losses) then
+        if v_losses[1] >= 2 and v_tids = '{}' then
+          v_alone := true;
+          v_locked := v_locked[1:1];
+        else
+          -- It waits for a claim of its own: the next one, which finds it at the head of its line.
+          v_locked := v_locked[1:(
+            select min(o.n) - 1 from unnest(v_losses) with ordinality as o (losses, n) where o.losses >= 2)];
+          v_left := cardinality(v_locked);
+        end if;
+      end if;
+      v_tids := v_tids || v_locked;
+      v_left := v_left - cardinality(v_locked);
+      v_found := v_found || jsonb_build_object(
+        v_want.queue, coalesce((v_found ->> v_want.queue)::integer, 0) + cardinality(v_locked));
+    end loop;
+    exit when v_alone;
+  end loop;
+
+  if v_tids <> '{}' then
+    with gone as (
+      delete from rowlock.waiting w where w.ctid = any (v_tids) returning w.*
+    ), taken as (
+      insert into rowlock.running as r (
+        id, claimed_at, available_at, enqueued_at, expires_at, retried_from, claim_id, worker_id, timeout,
+        attempt, priority, failures, losses, max_attempts, queue, kind, tenant_id, dedupe_key, idempotency_key,
+        backoff, metadata, input)
+      select g.id, v_now, g.available_at, g.enqueued_at, g.expires_at, g.retried_from, v_claim_id,
+             p_worker_id, g.timeout, least(g.attempt, 2147483646) + 1, g.priority, g.failures, g.losses, g.max_attempts,
+             g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata, g.input
+        from gone g
+      returning r.*
+    )
+    select json_agg(json_build_array(
+             t.id::text, t.queue, t.kind, t.priority, t.attempt, t.failures, t.input, t.input is null,
+             rowlock.ms(t.available_at), rowlock.ms(t.enqueued_at), rowlock.length_ms(t.timeout), t.max_attempts, t.tenant_id,
+             t.dedupe_key, t.idempotency_key, t.metadata, t.retried_from::text, t.losses))
+      into v_jobs
+      from taken t;
+  end if;
+
+  if p_sleeping_until is not null then
+    delete from rowlock.sleeper s where s.worker_id = p_worker_id and v_found ? s.queue;
+    update rowlock.sleeper s set until = p_sleeping_until
+     where s.worker_id = p_worker_id and s.until < p_sleeping_until
+       and s.queue in (select w.queue from jsonb_to_recordset(p_wants) as w (queue text));
+  end if;
+
+  return json_build_object(
+    'jobs', coalesce(v_jobs, '[]'), 'claim_id', v_claim_id, 'alone', v_alone, 'found', v_found,
+    'now', rowlock.ms(v_now), 'next_due', rowlock.ms(v_next_due),
+    'xmin', pg_snapshot_xmin(v_snapshot)::text, 'xmax', pg_snapshot_xmax(v_snapshot)::text,
+    'ms', extract(epoch from clock_timestamp() - v_began) * 1000);
+end
+$rowlock$;

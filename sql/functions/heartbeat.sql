@@ -1,0 +1,37 @@
+-- Extend the worker's lease, record what has started, and bring back what is to be cancelled.
+--
+-- p_started: as start takes it. p_facts: merged into the worker's facts (slots, lag, whether it drains).
+-- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}]}, or null when the lease is over: it is lost for ever,
+--   and the process takes a new identity.
+-- Locks: the worker's row, then rows in running (skip locked).
+create or replace function rowlock.heartbeat(p_worker_id uuid, p_started jsonb default '[]', p_facts jsonb default '{}')
+returns json
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $rowlock$
+declare
+  v_now timestamptz := rowlock.now();
+  v_expires_at timestamptz;
+  v_cancel json;
+begin
+  update rowlock.worker w
+     set beat_at = v_now, expires_at = v_now + w.lease, facts = w.facts || p_facts
+   where w.id = p_worker_id and w.expires_at > v_now
+  returning w.expires_at into v_expires_at;
+  if not found then
+    return null;
+  end if;
+  if p_started <> '[]' then
+    perform rowlock.start(p_started);
+  end if;
+  if exists (select from rowlock.cancel_request) then
+    select json_agg(json_build_object('id', r.id::text, 'reason', c.reason))
+      into v_cancel
+      from rowlock.cancel_request c
+      join rowlock.running r on r.id = c.job_id
+     where r.worker_id = p_worker_id;
+  end if;
+  return json_build_object(
+    'now', rowlock.ms(v_now), 'expires_at', rowlock.ms(v_expires_at), 'cancel', coalesce(v_cancel, '[]'));
+end
+$rowlock$;

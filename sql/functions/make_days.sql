@@ -1,0 +1,44 @@
+-- Make the days of history and attempts from p_from (default: today) on, p_days of them, for each retention class in use.
+--
+-- Returns: how many were made.
+-- Locks: an advisory lock of the transaction; attach does not stop writers, `partition of` would.
+create or replace function rowlock.make_days(p_from timestamptz default null, p_days integer default 15)
+returns integer
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $rowlock$
+declare
+  v_schema text := rowlock.schema_name();
+  v_made integer := 0;
+  v_class smallint;
+  v_day date;
+  v_table text;
+  v_name text;
+begin
+  perform pg_advisory_xact_lock(rowlock.lock_key('days'));
+  for v_class, v_day, v_table in
+    select c.class, d.day, t.name
+      from (select 1::smallint union select 7 union
+            select q.retention_days from rowlock.queue q where q.retention_days > 0) as c (class)
+     cross join (select (coalesce(p_from, rowlock.now()) at time zone 'UTC')::date + n from generate_series(0, p_days - 1) as n) as d (day)
+     cross join (values ('finished'), ('attempt')) as t (name)
+     -- Attempts of a queue that keeps no history are kept for a day; else class 1 is only made where it is set.
+     where c.class <> 1
+        or exists (select from rowlock.queue q where q.retention_days = 1)
+        or (t.name = 'attempt' and exists (select from rowlock.queue q where q.retention_days = 0))
+  loop
+    v_name := format('%s_%s_%s', v_table, v_class, to_char(v_day, 'YYYYMMDD'));
+    continue when exists (
+      select from pg_class c join pg_namespace n on n.oid = c.relnamespace
+        join pg_inherits i on i.inhrelid = c.oid
+       where n.nspname = v_schema and c.relname = v_name);
+    execute format('create table if not exists %I.%I (like %I.%I including defaults including constraints)',
+      v_schema, v_name, v_schema, v_table);
+    execute format('alter table %I.%I attach partition %I.%I for values from (%s, %L) to (%s, %L)',
+      v_schema, v_table, v_schema, v_name,
+      v_class, (v_day::timestamp at time zone 'UTC')::text, v_class, ((v_day + 1)::timestamp at time zone 'UTC')::text);
+    v_made := v_made + 1;
+  end loop;
+  return v_made;
+end
+$rowlock$;

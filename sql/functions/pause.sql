@@ -1,0 +1,16 @@
+-- Stop claims of a queue. What runs goes on; what is claimed already starts.
+-- Returns: whether anything changed.
+create or replace function rowlock.pause(p_queue text, p_actor text default null, p_reason text default null) returns boolean
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $rowlock$
+begin
+  insert into rowlock.queue as q (name, paused_at) values (p_queue, rowlock.now())
+      on conflict (name) do update set paused_at = excluded.paused_at where q.paused_at is null;
+  if not found then
+    return false;
+  end if;
+  perform rowlock.note('pause', null, p_queue, p_actor, p_reason);
+  return true;
+end
+$rowlock$;

@@ -1,0 +1,53 @@
+-- What the maintenance loop tidies, each in bounded steps: jobs that expired while they waited, requests to cancel
+-- whose job went back to wait or has ended, kept dedupe keys that are due, flags of workers that are gone, old audit.
+--
+-- Returns: {"expired", "cancelled", "keys", "flags", "audit"}: how many of each. A figure equal to p_limit: call again.
+-- Locks: waiting rows (skip locked); waits for nobody.
+create or replace function rowlock.sweep(p_limit integer default 1000) returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $rowlock$
+declare
+  v_now timestamptz := rowlock.now();
+  v_expired integer;
+  v_cancelled integer := 0;
+  v_keys integer;
+  v_flags integer;
+  v_audit integer;
+  v_request record;
+begin
+  perform rowlock.require_read_committed('sweep');
+  v_expired := cardinality(rowlock.expire(p_limit));
+
+  for v_request in
+    select c.job_id, c.actor, c.reason
+      from rowlock.cancel_request c
+     where not exists (select from rowlock.running r where r.id = c.job_id)
+     order by c.job_id
+     limit p_limit
+  loop
+    v_cancelled := v_cancelled + cardinality(rowlock.end_waiting(
+      array(select w.ctid from rowlock.waiting w where w.id = v_request.job_id for update skip locked),
+      v_request.actor, v_request.reason, v_now));
+    -- Ended for good: nothing is left to ask. A job that was claimed just now keeps its request.
+    delete from rowlock.cancel_request c
+     where c.job_id = v_request.job_id
+       and not exists (select from rowlock.waiting w where w.id = c.job_id)
+       and not exists (select from rowlock.running r where r.id = c.job_id);
+  end loop;
+
+  delete from rowlock.dedupe d
+   where (d.queue, d.key) in (
+           select k.queue, k.key from rowlock.dedupe k where k.until <= v_now
+            order by k.queue, k.key limit p_limit for update skip locked);
+  get diagnostics v_keys = row_count;
+  delete from rowlock.sleeper s where not exists (select from rowlock.worker w where w.id = s.worker_id);
+  get diagnostics v_flags = row_count;
+  delete from rowlock.audit a
+   where a.id in (
+           select o.id from rowlock.audit o where o.at < v_now - interval '90 days' order by o.at limit p_limit);
+  get diagnostics v_audit = row_count;
+  return jsonb_build_object(
+    'expired', v_expired, 'cancelled', v_cancelled, 'keys', v_keys, 'flags', v_flags, 'audit', v_audit);
+end
+$rowlock$;

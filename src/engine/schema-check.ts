@@ -1,0 +1,32 @@
+// Before a worker starts: is the schema one that this release can work with?
+
+import { RowlockError } from '../ground/errors.ts'
+import type { Database } from './database.ts'
+import { RELEASE } from './release.ts'
+import { MIGRATIONS } from './sql.generated.ts'
+
+/**
+ * Errors: SCHEMA_MISSING, SCHEMA_OUTDATED when a migration is not applied, SCHEMA_NEWER when a newer release has applied
+ * one that this release cannot work with. A newer one that is not breaking is fine: workers are rolled one by one.
+ */
+export async function checkSchemaVersion(database: Database): Promise<void> {
+  const rows = await database.query<{ number: number; name: string; breaking: boolean; release: string }>(
+    'select number, name, breaking, release from rowlock.migration order by number',
+  )
+  const known = new Set(MIGRATIONS.map(({ number }) => number))
+  const breaking = rows.find((row) => row.breaking && !known.has(row.number))
+  if (breaking !== undefined) {
+    throw new RowlockError(
+      'SCHEMA_NEWER',
+      `The schema was migrated by release ${breaking.release} (${breaking.number}_${breaking.name}), which release ${RELEASE} cannot work with: upgrade this process.`,
+    )
+  }
+  const applied = new Set(rows.map(({ number }) => number))
+  const missing = MIGRATIONS.find(({ number }) => !applied.has(number))
+  if (missing !== undefined) {
+    throw new RowlockError(
+      'SCHEMA_OUTDATED',
+      `The schema lacks migration ${missing.number}_${missing.name} of release ${RELEASE}: run \`rowlock migrate\`.`,
+    )
+  }
+}

@@ -1,0 +1,31 @@
+// What Rowlock asks of a database client: one method. Anything that has it can carry a verb in its own transaction.
+
+/**
+ * Anything that runs a statement with positional parameters and answers rows as objects: a `pg` client or pool as it
+ * is, other clients by a line of code.
+ *
+ * @example
+ * // postgres.js
+ * const queryable = (tx: TransactionSql) => ({
+ *   query: async (text: string, values: unknown[] = []) => ({ rows: [...(await tx.unsafe(text, values as never[]))] }),
+ * })
+ */
+export interface Queryable {
+  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+}
+
+/** A connection taken from a pool. */
+export interface PooledClient extends Queryable {
+  release(destroy?: boolean | Error): void
+  on?(event: 'error' | 'notification', listener: (...args: any[]) => void): unknown
+  removeListener?(event: 'error' | 'notification', listener: (...args: any[]) => void): unknown
+}
+
+/** A pool of connections, as `pg` has it. */
+export interface PoolLike {
+  connect(): Promise<PooledClient>
+  end(): Promise<void>
+  on?(event: 'error', listener: (error: Error) => void): unknown
+  /** How the pool connects; a worker makes its own connections by it, so that it can beat while all others are busy. */
+  readonly options?: object
+}

@@ -1,0 +1,72 @@
+// Turns what a database client throws into errors of Rowlock, where Rowlock has something to say of them.
+
+import { codeOfSqlstate, RowlockError, type RowlockErrorDetail } from '../ground/errors.ts'
+
+interface ServerError {
+  readonly code?: unknown
+  readonly detail?: unknown
+  readonly severity?: unknown
+  readonly message?: unknown
+}
+
+const MISSING = new Set(['3F000', '42P01', '42883'])
+const GONE = new Set([
+  'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH',
+  'ECONNABORTED', 'CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT',
+])
+const GONE_TEXT = /terminat|timeout|Connection (ended|closed)|not queryable|socket|Client was closed/i
+
+/** Does this error say that the connection is no good any more, rather than that the statement was refused? */
+export function isConnectionError(error: unknown): boolean {
+  const { code, severity, message } = (error ?? {}) as ServerError
+  if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined) {
+    // 08 connection, 57P01 to 57P05 shutdowns and drops, 25006 a server that is now a standby.
+    return code.startsWith('08') || /^57P0/.test(code) || code === '25006' || severity === 'FATAL'
+  }
+  if (typeof code === 'string' && GONE.has(code)) return true
+  return error instanceof Error && !(error instanceof RowlockError) && GONE_TEXT.test(String(message))
+}
+
+/** The Rowlock error that a server's error stands for; any other error as it is. */
+export function translate(error: unknown): unknown {
+  const { code, detail, message } = (error ?? {}) as ServerError
+  const known = codeOfSqlstate(code)
+  if (known !== undefined && !(error instanceof RowlockError)) {
+    return new RowlockError(known, String(message), { ...readDetail(detail), cause: error })
+  }
+  if (typeof code === 'string' && MISSING.has(code) && /rowlock|schema|relation|function/.test(String(message))) {
+    return new RowlockError(
+      'SCHEMA_MISSING',
+      `The database has no Rowlock here, or an older one (${String(message)}): run \`rowlock migrate\`.`,
+      { cause: error },
+    )
+  }
+  return error
+}
+
+function readDetail(detail: unknown): RowlockErrorDetail {
+  try {
+    const found = JSON.parse(String(detail))
+    return typeof found === 'object' && found !== null ? found : {}
+  } catch {
+    return {}
+  }
+}
+
+/** Whether anything was sent decides between these two. */
+export const unavailable = (error: unknown): RowlockError =>
+  new RowlockError('DATABASE_UNAVAILABLE', `No connection to the database: ${messageOf(error)}`, { cause: error })
+
+export const outcomeUnknown = (what: string, error: unknown): RowlockError =>
+  new RowlockError(
+    'OUTCOME_UNKNOWN',
+    `The connection was lost before the answer to ${what} came (${messageOf(error)}): it may or may not have happened.`,
+    { cause: error },
+  )
+
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === '') {
+    return error.errors.map((each) => messageOf(each)).join('; ')
+  }
+  return error instanceof Error ? error.message : String(error)
+}
