@@ -22,9 +22,11 @@ export interface Binaries {
 
 /** Find the programs and see that they run. Errors: EMBEDDED_UNAVAILABLE. */
 export function findBinaries(options: CheckedOptions, account: Account | undefined): Binaries {
-  const bin = realpathSync(options.binaries ?? join(packageRoot(options.from), 'bin'))
+  const named = options.binaries ?? join(packageRoot(options.from), 'bin')
+  if (!existsSync(named))
+    throw unavailable(`there is no folder ${named}. Name the one that holds initdb and postgres.`)
+  const bin = realpathSync(named)
   let root = dirname(bin)
-  const links = ensureLinks(root, account)
   if (account && !programsReachable(root, account)) {
     const copy = copyTree(root, account)
     options.log(
@@ -32,6 +34,7 @@ export function findBinaries(options: CheckedOptions, account: Account | undefin
     )
     root = copy
   }
+  const links = ensureLinks(root, account)
   const folder = join(root, 'bin')
   const env = { PATH: process.env.PATH ?? '', LC_ALL: 'C', ...timeZone(), ...links }
   return { bin: folder, env, major: majorOf(folder, env, account) }

@@ -28,3 +28,8 @@ export function codeOf(error: unknown): string | undefined {
   const code = (error as { code?: unknown } | undefined)?.code
   return typeof code === 'string' ? code : undefined
 }
+
+/** The error for an option that cannot be used. */
+export function invalid(path: string, message: string): RowlockError {
+  return new RowlockError('INVALID_OPTION', `startEmbedded: ${path}: ${message}`, { path })
+}

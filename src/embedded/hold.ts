@@ -6,7 +6,7 @@ import { createConnection } from 'node:net'
 import { parse } from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { unavailable } from './failure.ts'
+import { codeOf, unavailable } from './failure.ts'
 
 /** A connection to the keeper; while it is open the server stays. */
 export interface Hold {
@@ -52,7 +52,7 @@ export async function startKeeper(config: KeeperConfig): Promise<Hold> {
   child.stdin.on('error', () => {})
   const port = await new Promise<number>((resolve, reject) => {
     child.once('error', (error) => reject(unavailable(`the keeper did not start: ${error.message}`, error)))
-    child.once('exit', (code) => reject(unavailable(`the keeper ended (${code}): ${said}`)))
+    child.once('close', (code) => reject(unavailable(`the keeper ended (${code}): ${said}`)))
     createInterface({ input: child.stdout }).once('line', (line) => resolve(Number(line)))
     child.stdin.write(`${JSON.stringify(config)}\n`)
   })
@@ -65,13 +65,18 @@ export async function startKeeper(config: KeeperConfig): Promise<Hold> {
   return hold
 }
 
-/** Join the keeper that a home names. `stopping`: its server is on its way out; undefined: there is none. */
+/**
+ * Join the keeper that a home names. Errors: EMBEDDED_UNAVAILABLE when it is another user's.
+ *
+ * @returns `stopping` when its server is on its way out, undefined when there is no keeper.
+ */
 export async function joinKeeper(file: string): Promise<Hold | 'stopping' | undefined> {
   try {
     const { port, token } = JSON.parse(readFileSync(file, 'utf8')) as { port: number; token: string }
     return await join(port, token)
-  } catch {
-    return undefined
+  } catch (error) {
+    if (codeOf(error) === 'ENOENT') return undefined
+    throw unavailable(`${file} cannot be read: another user started this server?`, error)
   }
 }
 

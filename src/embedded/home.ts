@@ -4,8 +4,7 @@ import { chmodSync, mkdirSync, readdirSync, realpathSync, rmdirSync, statSync } 
 import { dirname, join } from 'node:path'
 import { type Account, findAccount, isRoot } from './account.ts'
 import { cacheFolder } from './cache.ts'
-import { codeOf } from './failure.ts'
-import { invalid } from './options.ts'
+import { codeOf, invalid, unavailable } from './failure.ts'
 import { passable } from './reach.ts'
 
 /** Where everything of one server is. */
@@ -30,12 +29,16 @@ export interface Home {
  * Errors: INVALID_OPTION when the folder holds something else; EMBEDDED_UNAVAILABLE.
  */
 export function openHome(asked: string, log: (message: string) => void): Home {
-  if (!isRoot()) return at(claim(asked, 0o700), undefined)
+  if (!isRoot()) {
+    restrict(claim(asked), 0o700)
+    return at(asked, undefined)
+  }
   const account = findAccount(ownerOf(join(asked, 'data')))
   if (passable(nearest(dirname(asked)), account)) {
-    const path = claim(asked, 0o711)
-    if (passable(path, account)) return at(path, account)
-    removeIfEmpty(path)
+    // The account passes through; only root sees what is in it and writes there.
+    restrict(claim(asked), 0o711)
+    if (passable(asked, account)) return at(asked, account)
+    removeIfEmpty(asked)
   }
   const path = cacheFolder('data', asked, account)
   log(`${account.name} cannot reach ${asked} (a folder above it is closed); the data is in ${path} instead.`)
@@ -56,26 +59,34 @@ function at(path: string, account: Account | undefined): Home {
   }
 }
 
-function claim(path: string, mode: number): string {
-  mkdirSync(path, { recursive: true })
-  const names = readdirSync(path)
-  if (names.length > 0 && !names.includes('turns')) {
-    throw invalid(
-      'dataDir',
-      `${path} holds something else; name an empty folder, or one that is not there yet`,
-    )
+function claim(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true })
+    const names = readdirSync(path)
+    if (names.length > 0 && !names.includes('turns')) {
+      throw invalid(
+        'dataDir',
+        `${path} holds something else; name an empty folder, or one that is not there yet`,
+      )
+    }
+    mkdirSync(join(path, 'turns'), { recursive: true })
+    return path
+  } catch (error) {
+    if (codeOf(error) === 'INVALID_OPTION') throw error
+    throw unavailable(`${path} cannot be used: ${(error as Error).message}. Name another dataDir.`, error)
   }
-  mkdirSync(join(path, 'turns'), { recursive: true })
-  chmodSync(path, mode)
-  return path
+}
+
+function restrict(path: string, mode: number): void {
+  if (statSync(path).uid === process.getuid?.()) chmodSync(path, mode)
 }
 
 function removeIfEmpty(path: string): void {
   try {
     rmdirSync(join(path, 'turns'))
     rmdirSync(path)
-  } catch (error) {
-    if (codeOf(error) !== 'ENOTEMPTY') throw error
+  } catch {
+    // It is in use, or a link; it does no harm.
   }
 }
 

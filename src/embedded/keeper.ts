@@ -14,15 +14,15 @@ const QUIT_AFTER_MS = 30_000
 const KILL_AFTER_MS = 45_000
 const GIVE_UP_AFTER_MS = 50_000
 
-const lines = createInterface({ input: process.stdin })
-const config = JSON.parse(await new Promise((resolve) => lines.once('line', resolve)))
-const users = new Set(['the one who started us'])
+const starter = 'the one who started us'
+const users = new Set([starter])
 const ending = [() => {}]
 let joined = 0
 let stopping = false
-let pid = config.adopt ?? 0
+let pid = 0
 
 const signal = (name = 'SIGINT') => {
+  if (pid === 0) return
   try {
     if (process.platform === 'win32') spawn(config.control, ['kill', name.slice(3), String(pid)])
     else process.kill(pid, name)
@@ -51,6 +51,11 @@ const gone = () => {
   server.close()
   setTimeout(() => process.exit(), 100)
 }
+
+const lines = createInterface({ input: process.stdin })
+lines.once('close', () => leave(starter))
+const config = JSON.parse(await new Promise((resolve) => lines.once('line', resolve)))
+pid = config.adopt ?? 0
 
 const server = createServer((socket) => {
   joined += 1
@@ -84,6 +89,7 @@ server.listen(0, '127.0.0.1', () => {
   const port = typeof address === 'object' ? address?.port : 0
   const draft = `${config.file}.${process.pid}`
   writeFileSync(draft, JSON.stringify({ pid: process.pid, port, token: config.token }), { mode: 0o600 })
+  if (stopping) process.exit()
   if (pid === 0) launch()
   else watch()
   renameSync(draft, config.file)
@@ -106,14 +112,15 @@ const watch = () => {
   const clock = setInterval(() => {
     try {
       process.kill(pid, 0)
+      if (process.platform === 'linux' && readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z '))
+        throw pid
       if (readFileSync(config.pidFile, 'utf8').startsWith(`${pid}\n`)) return
     } catch {
-      // No such process, or no such file: the server has ended.
+      // No such process, a zombie, or no such file: the server has ended.
     }
     clearInterval(clock)
     gone()
   }, 100)
 }
 
-lines.once('close', () => leave('the one who started us'))
 for (const name of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(name, stop)

@@ -1,7 +1,7 @@
 // The symbolic links that npm packages cannot carry, and that install scripts, often blocked, should have made.
 
 import { existsSync, readFileSync, symlinkSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join } from 'node:path'
 import type { Account } from './account.ts'
 import { cacheFolder } from './cache.ts'
 import { codeOf } from './failure.ts'
@@ -22,7 +22,11 @@ export function ensureLinks(root: string, account: Account | undefined): Record<
   if (missing.length === 0) return {}
   const folder = cacheFolder('lib', root, account)
   for (const link of missing) made(link.source, join(folder, basename(link.target)))
-  return { [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']: folder }
+  // Both: a library found through the folder looks for its own beside itself, and they are not all links.
+  return {
+    [process.platform === 'darwin' ? 'DYLD_LIBRARY_PATH' : 'LD_LIBRARY_PATH']:
+      `${folder}${delimiter}${join(root, 'lib')}`,
+  }
 }
 
 function listed(root: string): Link[] {

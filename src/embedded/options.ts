@@ -1,10 +1,8 @@
 // What may be asked of an embedded server, and what is handed back. Checks the options; starts nothing.
 
 import { resolve } from 'node:path'
-import { RowlockError } from '../ground/errors.ts'
-
-/** A value of postgresql.conf: numbers and booleans as they are, sizes and times as text (`'128MB'`). */
-export type SettingValue = string | number | boolean
+import { invalid } from './failure.ts'
+import { type SettingValue, settingLine } from './setting.ts'
 
 /** What may be asked of {@link startEmbedded}; everything has a default. */
 export interface EmbeddedOptions {
@@ -76,6 +74,7 @@ export function checkOptions(options: EmbeddedOptions): CheckedOptions {
   if (!(startTimeoutMs > 0 && startTimeoutMs <= 3_600_000)) {
     throw invalid('startTimeoutMs', 'must be from 1 to 3600000')
   }
+  for (const [name, value] of Object.entries(options.settings ?? {})) settingLine(name, value)
   return {
     dataDir: resolve(options.dataDir ?? '.rowlock/postgres'),
     from: options.from === undefined ? [process.cwd(), import.meta.url] : [options.from],
@@ -86,9 +85,4 @@ export function checkOptions(options: EmbeddedOptions): CheckedOptions {
     startTimeoutMs,
     log: options.log ?? (() => {}),
   }
-}
-
-/** The error for an option that cannot be used. */
-export function invalid(path: string, message: string): RowlockError {
-  return new RowlockError('INVALID_OPTION', `startEmbedded: ${path}: ${message}`, { path })
 }

@@ -32,6 +32,7 @@ export function disownPidFile(data: string): void {
   const lines = pidFile(data)
   if (!(Number(lines[0]) > 0)) return
   lines[0] = String(2 ** 31 - 2)
+  // O_NOFOLLOW: the folder belongs to the account, and root must not be led elsewhere by a link in it.
   const { O_WRONLY, O_TRUNC, O_NOFOLLOW } = constants
   const file = openSync(join(data, 'postmaster.pid'), O_WRONLY | O_TRUNC | (O_NOFOLLOW ?? 0))
   writeSync(file, lines.join('\n'))

@@ -3,30 +3,19 @@
 import { chownSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Home } from './home.ts'
-import { type CheckedOptions, invalid, type SettingValue } from './options.ts'
-
-/** What keeps the server local and findable; these cannot be asked for. */
-const OURS = [
-  'listen_addresses',
-  'port',
-  'unix_socket_directories',
-  'data_directory',
-  'config_file',
-  'hba_file',
-]
+import type { CheckedOptions } from './options.ts'
+import { quoted, type SettingValue, settingLine } from './setting.ts'
 
 /**
  * Write the configuration file, in the home: it includes the cluster's own, then says what the caller wants. What
  * `alter system` stored is read after it and wins.
- *
- * Errors: INVALID_OPTION.
  */
 export function writeSettings(home: Home, options: CheckedOptions): void {
   const own: Record<string, SettingValue> = options.fsync ? {} : { fsync: false }
   const lines = [
     '# Written at each start by Rowlock; change it with `alter system` or the option `settings`.',
     `include ${quoted(join(home.data, 'postgresql.conf'))}`,
-    ...Object.entries({ ...own, ...options.settings }).map(([name, value]) => line(name, value)),
+    ...Object.entries({ ...own, ...options.settings }).map(([name, value]) => settingLine(name, value)),
   ]
   rmSync(home.settings, { force: true })
   writeFileSync(home.settings, `${lines.join('\n')}\n`, { mode: 0o600, flag: 'wx' })
@@ -42,19 +31,4 @@ export function postgresArguments(home: Home, port: number): string[] {
     unix_socket_directories: '',
   }
   return ['-D', home.data, ...Object.entries(fixed).flatMap(([name, value]) => ['-c', `${name}=${value}`])]
-}
-
-function line(name: string, value: SettingValue): string {
-  const path = `settings.${name}`
-  if (!/^[a-z_][a-z0-9_.]*$/i.test(name)) throw invalid(path, 'is no name of a setting')
-  if (OURS.includes(name.toLowerCase())) throw invalid(path, 'belongs to the embedded server')
-  if (typeof value !== 'string' && typeof value !== 'number' && typeof value !== 'boolean') {
-    throw invalid(path, 'must be a text, a number or a boolean')
-  }
-  if (/[\0\r\n]/.test(String(value))) throw invalid(path, 'must be on one line')
-  return `${name} = ${typeof value === 'boolean' ? (value ? 'on' : 'off') : quoted(String(value))}`
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "''")}'`
 }

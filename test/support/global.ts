@@ -5,10 +5,9 @@
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { type EmbeddedServer, startEmbedded } from 'rowlock/embedded'
 import type { TestProject } from 'vitest/node'
-import { majorBinaries } from './majors.ts'
+import { programs } from './majors.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -33,12 +32,10 @@ export async function setup(project: TestProject): Promise<void> {
   if (url) return project.provide('adminUrl', url)
   sweep()
   folder = mkdtempSync(join(tmpdir(), `rowlock-test-${process.pid}-`))
-  const root = fileURLToPath(new URL('../../', import.meta.url))
   try {
     server = await startEmbedded({
       dataDir: folder,
-      from: join(root, 'dev/postgres'),
-      ...majorBinaries(root, process.env.PG_MAJOR),
+      ...programs(),
       settings: SETTINGS,
       fsync: false,
     })

@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 const VERSIONS: Readonly<Record<string, string>> = {
   14: '14.23.0-beta.17',
@@ -11,8 +12,14 @@ const VERSIONS: Readonly<Record<string, string>> = {
   17: '17.10.0-beta.17',
 }
 
+/** What startEmbedded must be told to find the programs of this run: the newest major, or that of PG_MAJOR. */
+export function programs(): { from: string; binaries?: string } {
+  const root = fileURLToPath(new URL('../../', import.meta.url))
+  return { from: join(root, 'dev/postgres'), ...majorBinaries(root, process.env.PG_MAJOR) }
+}
+
 /** Where the programs of a major are; nothing for the newest, which is installed with the repository. */
-export function majorBinaries(root: string, major: string | undefined): { binaries?: string } {
+function majorBinaries(root: string, major: string | undefined): { binaries?: string } {
   if (major === undefined || major === '' || major === '18') return {}
   if (!(major in VERSIONS)) throw new Error(`PG_MAJOR is ${major}; known are ${Object.keys(VERSIONS)} and 18`)
   const folder = join(root, 'artifacts/majors')
