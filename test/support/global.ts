@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { type EmbeddedServer, startEmbedded } from 'rowlock/embedded'
 import type { TestProject } from 'vitest/node'
 import { programs } from './majors.ts'
+import { makeTemplate } from './template.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -29,7 +30,10 @@ let folder: string | undefined
 
 export async function setup(project: TestProject): Promise<void> {
   const url = process.env.ROWLOCK_TEST_URL
-  if (url) return project.provide('adminUrl', url)
+  if (url) {
+    await makeTemplate(url)
+    return project.provide('adminUrl', url)
+  }
   sweep()
   folder = mkdtempSync(join(tmpdir(), `rowlock-test-${process.pid}-`))
   try {
@@ -39,6 +43,7 @@ export async function setup(project: TestProject): Promise<void> {
       settings: SETTINGS,
       fsync: false,
     })
+    await makeTemplate(server.url)
   } catch (error) {
     await teardown()
     throw error
