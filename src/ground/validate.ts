@@ -38,6 +38,7 @@ export function validate<Out>(
 }
 
 function verdict<Out>(result: StandardSchemaV1.Result<Out>): Verdict<Out> {
+  if (typeof result !== 'object') throw new TypeError(`no Standard Schema result: ${show(result)}`)
   if (!result.issues) return { value: result.value }
   return { issues: result.issues.map(issueOf) }
 }
