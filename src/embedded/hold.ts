@@ -33,8 +33,12 @@ export interface KeeperConfig {
 
 const JOIN_BOUND_MS = 5_000
 
-/** Start a keeper and join it. Errors: EMBEDDED_UNAVAILABLE when the keeper itself does not start. */
-export async function startKeeper(config: KeeperConfig): Promise<Hold> {
+/**
+ * Start a keeper and join it. Errors: EMBEDDED_UNAVAILABLE when the keeper itself does not start.
+ *
+ * @returns undefined when its server has ended already.
+ */
+export async function startKeeper(config: KeeperConfig): Promise<Hold | undefined> {
   const file = fileURLToPath(import.meta.url).replace(/hold(\.[jt]s)$/, 'keeper$1')
   // Node.js 20 cannot run TypeScript; the keeper is written so that its text is JavaScript as well.
   const run = file.endsWith('.ts') ? ['--input-type=module', '-e', readFileSync(file, 'utf8')] : [file]
@@ -61,8 +65,7 @@ export async function startKeeper(config: KeeperConfig): Promise<Hold> {
   child.stdout.destroy()
   child.stderr.destroy()
   child.unref()
-  if (typeof hold !== 'object') throw unavailable('the keeper did not answer.')
-  return hold
+  return hold === 'stopping' ? undefined : hold
 }
 
 /**

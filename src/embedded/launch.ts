@@ -33,13 +33,8 @@ export async function launch(home: Home, binaries: Binaries, options: CheckedOpt
     const before = sizeOf(home.log)
     disownPidFile(home.data)
     const hold = await startKeeper(launching(home, binaries, port))
-    try {
-      const answer = await untilAnswering(home, deadline - performance.now(), hold.lost)
-      if (answer) return { answer, hold }
-    } catch (error) {
-      await hold.leave()
-      throw error
-    }
+    const held = hold && (await answered(home, hold, deadline - performance.now()))
+    if (held) return held
     const said = textSince(home.log, before)
     const taken = /Address already in use|could not create any TCP\/IP sockets/.test(said)
     if (taken && options.port !== undefined) {
@@ -54,8 +49,19 @@ export async function launch(home: Home, binaries: Binaries, options: CheckedOpt
   }
 }
 
-/** Put a new keeper over a server whose keeper was killed. */
-export function adopt(home: Home, pid: number): Promise<Hold> {
+/** Wait for the server that we hold to answer; undefined when it ended instead. Errors: EMBEDDED_UNAVAILABLE. */
+export async function answered(home: Home, hold: Hold, boundMs: number): Promise<Held | undefined> {
+  try {
+    const answer = await untilAnswering(home, boundMs, hold.lost)
+    return answer && { answer, hold }
+  } catch (error) {
+    await hold.leave()
+    throw error
+  }
+}
+
+/** Put a new keeper over a server whose keeper was killed; undefined when the server has ended meanwhile. */
+export function adopt(home: Home, pid: number): Promise<Hold | undefined> {
   return startKeeper({ ...basics(home), adopt: pid })
 }
 

@@ -1,13 +1,12 @@
 // Start an embedded server, or attach to the one that runs already; let go of it.
 
 import { untilGone } from './alive.ts'
-import { untilAnswering } from './answer.ts'
 import { findBinaries } from './binaries.ts'
 import { ensureCluster } from './cluster.ts'
 import { unavailable } from './failure.ts'
 import { type Hold, joinKeeper } from './hold.ts'
 import { type Home, openHome } from './home.ts'
-import { adopt, type Held, launch } from './launch.ts'
+import { adopt, answered, type Held, launch } from './launch.ts'
 import { type CheckedOptions, checkOptions, type EmbeddedOptions, type EmbeddedServer } from './options.ts'
 import { runningPostmaster } from './postmaster.ts'
 import { inTurn } from './turn.ts'
@@ -47,14 +46,9 @@ async function enter(home: Home, options: CheckedOptions): Promise<Held & { atta
       return { ...(await launch(home, binaries, options)), attached: false }
     }
     const hold = await holdRunning(home, running.pid, deadline - performance.now())
-    if (!hold) continue
-    try {
-      const answer = await untilAnswering(home, deadline - performance.now(), hold.lost)
-      if (answer) return { answer, hold, attached: true }
-    } catch (error) {
-      await hold.leave()
-      throw error
-    }
+    const held = hold && (await answered(home, hold, deadline - performance.now()))
+    if (held) return { ...held, attached: true }
+    if (performance.now() > deadline) throw unavailable(`the server on ${home.data} comes and goes.`)
   }
 }
 

@@ -15,7 +15,7 @@ import { findAccount } from '../../src/embedded/account.ts'
 import { cacheFolder } from '../../src/embedded/cache.ts'
 import { reachable } from '../../src/embedded/reach.ts'
 import { other } from './other.ts'
-import { copyPrograms, query, scratch, start, uidOf } from './scratch.ts'
+import { copyPrograms, home, query, scratch, start, uidOf } from './scratch.ts'
 
 const root = process.getuid?.() === 0
 
@@ -45,7 +45,7 @@ test('the account is looked up: the owner of the data, else postgres, else nobod
 
 describe.runIf(root)('started by root', () => {
   test('PostgreSQL runs as the account, which can write its cluster and nothing else', async () => {
-    const dataDir = scratch()
+    const dataDir = await home()
     const server = await start({ dataDir })
     expect(uidOf(server.pid)).toBe(findAccount().uid)
     expect(lstatSync(join(dataDir, 'data')).uid).toBe(findAccount().uid)
@@ -56,7 +56,7 @@ describe.runIf(root)('started by root', () => {
   })
 
   test('a cluster that root owns is handed over to the account', async () => {
-    const dataDir = scratch()
+    const dataDir = await home()
     await (await start({ dataDir })).stop()
     execFileSync('chown', ['-R', 'root:root', join(dataDir, 'data')])
     expect(uidOf((await start({ dataDir })).pid)).toBe(findAccount().uid)
@@ -105,7 +105,7 @@ describe.runIf(root)('started by root', () => {
   })
 
   test('a server of root is out of reach for an ordinary user, who is told so', async () => {
-    const dataDir = scratch()
+    const dataDir = await home()
     await start({ dataDir })
     const uid = Number(execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }))
     expect(await other({ dataDir }, { uid, gid: uid })).toMatchObject({ error: 'EMBEDDED_UNAVAILABLE' })

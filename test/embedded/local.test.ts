@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { query, scratch, start } from './scratch.ts'
+import { home, query, start } from './scratch.ts'
 
 const reached = (host: string, port: number) =>
   new Promise<boolean>((resolve) => {
@@ -18,7 +18,7 @@ const reached = (host: string, port: number) =>
   })
 
 test('nobody but 127.0.0.1 is listened to', async () => {
-  const server = await start({ dataDir: scratch() })
+  const server = await start({ dataDir: await home() })
   const own = Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address))
   // 127.0.0.2 is this machine as well (on Linux): it would be reached by a server that listens everywhere.
   const others = ['127.0.0.2', ...own].filter((address) => address !== '127.0.0.1')
@@ -30,7 +30,7 @@ test('nobody but 127.0.0.1 is listened to', async () => {
 })
 
 test('only the right password is let in, hashed with scram', async () => {
-  const server = await start({ dataDir: scratch() })
+  const server = await start({ dataDir: await home() })
   const wrong = new URL(server.url)
   wrong.password = 'guess'
   await expect(query(wrong.href, 'select 1')).rejects.toMatchObject({ code: '28P01' })
@@ -49,7 +49,7 @@ test('only the right password is let in, hashed with scram', async () => {
 })
 
 test('the password is in files of their owner only, and in nobody else’s sight', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const server = await start({ dataDir })
   const { password } = new URL(server.url)
   expect(password.length).toBeGreaterThan(20)

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
 import { type EmbeddedOptions, type EmbeddedServer, startEmbedded } from 'rowlock/embedded'
-import { onTestFinished } from 'vitest'
+import { afterAll, onTestFinished } from 'vitest'
 import { programs } from '../support/majors.ts'
 
 /** A folder that is removed after the test; open to all, so that a test closes what it wants closed. */
@@ -15,6 +15,24 @@ export function scratch(): string {
   chmodSync(folder, 0o755)
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
+}
+
+let ready: string | undefined
+afterAll(() => {
+  if (ready) rmSync(ready, { recursive: true, force: true })
+})
+
+/** A folder as a server that stopped leaves it: with a cluster, so that the test need not wait for initdb. */
+export async function home(): Promise<string> {
+  if (ready === undefined) {
+    ready = mkdtempSync(join(realpathSync(tmpdir()), `rowlock-test-${process.pid}-`))
+    chmodSync(ready, 0o755)
+    const server = await startEmbedded({ dataDir: join(ready, 'home'), fsync: false, ...programs() })
+    await server.stop()
+  }
+  const copy = join(scratch(), 'home')
+  execFileSync('cp', ['-a', join(ready, 'home'), copy])
+  return copy
 }
 
 /** A server that is let go after the test, if the test has not done so. */

@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import { startEmbedded } from 'rowlock/embedded'
 import { expect, test } from 'vitest'
 import { startedAt } from '../../src/embedded/alive.ts'
-import { programs } from '../support/majors.ts'
 import { other } from './other.ts'
-import { parentOf, query, scratch, start } from './scratch.ts'
+import { home, parentOf, query, scratch, start } from './scratch.ts'
 import { until } from './until.ts'
 
 test('a server keeps its rows and its password from one start to the next', async () => {
@@ -27,7 +26,7 @@ test('a server keeps its rows and its password from one start to the next', asyn
 })
 
 test('whoever comes second attaches, and the server stops with the last to let go', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   const first = await start({ dataDir })
   const second = await start({ dataDir, from: '/nowhere' })
   const third = await other({ dataDir })
@@ -54,7 +53,7 @@ test('ten that start at the same moment get one server', async () => {
 })
 
 test('one that starts while the last lets go gets a server that stays', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   let server = await start({ dataDir })
   for (let round = 0; round < 5; round += 1) {
     const [, next] = await Promise.all([server.stop(), start({ dataDir })])
@@ -64,7 +63,7 @@ test('one that starts while the last lets go gets a server that stays', async ()
 })
 
 test('a process that neither stops its server nor does anything else ends, and its server with it', async () => {
-  const done = await other({ dataDir: scratch(), keep: false })
+  const done = await other({ dataDir: await home(), keep: false })
   expect(done.pid).toBeGreaterThan(0)
   await done.ended
   await until('the server is gone', () => startedAt(done.pid) === undefined)
@@ -74,7 +73,7 @@ test('settings, port and fsync are as asked', async () => {
   const port = await freed()
   const odd = "it's a \\ path"
   const server = await start({
-    dataDir: scratch(),
+    dataDir: await home(),
     port,
     fsync: true,
     settings: { work_mem: '5MB', max_connections: 17, autovacuum: false, 'rowlock.odd': odd },
@@ -93,7 +92,7 @@ test('settings, port and fsync are as asked', async () => {
 test('a port that is taken is refused by name', async () => {
   const taken = createServer()
   const port = await listen(taken)
-  await expect(start({ dataDir: scratch(), port })).rejects.toMatchObject({
+  await expect(start({ dataDir: await home(), port })).rejects.toMatchObject({
     code: 'EMBEDDED_UNAVAILABLE',
     message: expect.stringContaining(`port ${port} is taken`),
   })
@@ -101,7 +100,7 @@ test('a port that is taken is refused by name', async () => {
 })
 
 test('a setting that PostgreSQL does not know is said with the words of its log', async () => {
-  await expect(start({ dataDir: scratch(), settings: { oars: 8 } })).rejects.toMatchObject({
+  await expect(start({ dataDir: await home(), settings: { oars: 8 } })).rejects.toMatchObject({
     code: 'EMBEDDED_UNAVAILABLE',
     message: expect.stringContaining('unrecognized configuration parameter "oars"'),
   })
@@ -127,7 +126,7 @@ test('a folder that holds something else is left alone', async () => {
 })
 
 test('a cluster of another major is refused', async () => {
-  const dataDir = scratch()
+  const dataDir = await home()
   await (await start({ dataDir })).stop()
   writeFileSync(join(dataDir, 'data/PG_VERSION'), '9\n')
   await expect(start({ dataDir })).rejects.toMatchObject({
@@ -137,7 +136,7 @@ test('a cluster of another major is refused', async () => {
 })
 
 test('the keeper stands in a session of its own, so that Ctrl-C reaches node first', async () => {
-  const server = await start({ dataDir: scratch(), ...programs() })
+  const server = await start({ dataDir: await home() })
   const keeper = parentOf(server.pid)
   const session = (pid: number) => readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[3]
   expect(parentOf(keeper)).toBe(process.pid)
