@@ -31,6 +31,9 @@ export type Backoff = ExponentialBackoff | FixedBackoff | ListBackoff
 const MIN = { min: LIMITS.backoffMinMs.min, max: LIMITS.backoffMinMs.max }
 const MAX = { min: LIMITS.backoffMaxMs.min, max: LIMITS.backoffMaxMs.max }
 
+// Beyond any number of failures a job can have, and far from overflow: 10^128 × 30 days is a finite double.
+const STEEPEST = 128
+
 /**
  * Wait longer after each failure: between `min` and min × factor^failures, at random, never above `max`.
  *
@@ -102,8 +105,8 @@ export function checkBackoff(value: unknown, path = 'backoff'): Backoff {
 /**
  * How long a job waits after its n-th failure. Always a whole number with 0 ≤ delay ≤ the policy's greatest.
  *
- * Unit: ms; `failures` from 1, and above 100, the most attempts there are, counted as 100 so that nothing overflows.
- * Exponential: ceiling = min(max, min × factor^failures); delay = floor(min + random × (ceiling − min)).
+ * Unit: ms; `failures` from 1; what is less counts as 1.
+ * Exponential: ceiling = min(max, min × factor^min(failures, 128)); delay = floor(min + random × (ceiling − min)).
  * Fixed: delay. List: the delay at min(failures, length), counted from 1.
  * Source: "full jitter" above a floor, https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter/
  */
@@ -113,7 +116,7 @@ export function backoffMs(
   random: () => number = Math.random,
 ): number {
   const chosen = policy ?? DEFAULT_BACKOFF
-  const count = failures >= 1 ? Math.min(Math.floor(failures), LIMITS.maxAttempts.max) : 1
+  const count = failures >= 1 ? Math.floor(failures) : 1
   switch (chosen.type) {
     case 'fixed':
       return chosen.delay_ms
@@ -121,7 +124,7 @@ export function backoffMs(
       return chosen.delays_ms[Math.min(count, chosen.delays_ms.length) - 1]!
     case 'exponential': {
       const { min_ms: min, max_ms: max, factor = LIMITS.backoffFactor.default } = chosen
-      const ceiling = Math.min(max, min * factor ** count)
+      const ceiling = Math.min(max, min * factor ** Math.min(count, STEEPEST))
       return Math.floor(min + Math.min(1, Math.max(0, random() || 0)) * (ceiling - min))
     }
   }

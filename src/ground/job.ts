@@ -46,7 +46,7 @@ export interface EnqueueOptions {
   readonly priority?: number | undefined
   /** Due after this time. Not together with `availableAt`. Unit: up to ten years. */
   readonly delay?: Duration | undefined
-  /** Due from this instant on; one in the past is due at once. Unit: years 1 to 9999. */
+  /** Due from this instant on; one in the past is due at once. Up to ten years ahead. */
   readonly availableAt?: Date | undefined
   /** Cancelled when it has not started by this instant. Not together with `expiresIn`. */
   readonly expiresAt?: Date | undefined

@@ -1,5 +1,6 @@
 // A request on its way to SQL: checked, judged by the job's own schema, and written as one JSON object.
 
+import { types } from 'node:util'
 import { durationMs } from './duration.ts'
 import { RowlockError } from './errors.ts'
 import {
@@ -18,10 +19,16 @@ import { isPlainObject } from './plain.ts'
 import { show } from './show.ts'
 import { issuesText, type Verdict, validate } from './validate.ts'
 
-/** One job as SQL takes it: the text of one JSON object, and its size in UTF-8. */
+/** One job as SQL takes it. */
 export interface Wire {
+  /** The text of one JSON object. */
   readonly job: string
+  /** Its size in UTF-8. */
   readonly bytes: number
+  /** The size of the input alone: a large one is written to a table of its own. */
+  readonly inputBytes: number
+  /** Does it have a dedupe key? */
+  readonly keyed: boolean
 }
 
 const KNOWN: readonly (keyof EnqueueOptions)[] = [
@@ -40,14 +47,16 @@ const KNOWN: readonly (keyof EnqueueOptions)[] = [
 ]
 const INPUT = { maxBytes: LIMITS.inputBytes.max, what: 'input' } as const
 const METADATA = { maxBytes: LIMITS.metadataBytes.max, what: 'metadata' } as const
+const YEAR_1 = Date.parse('0001-01-01T00:00:00Z')
 const NONE: EnqueueOptions = Object.freeze({})
 
 /**
  * Write a request as SQL takes it. What is stored is the JSON of what the caller passed, after the validator accepted
  * that JSON: the validator sees what the handler's will see, and its output is not stored.
  *
- * Shape: `{"kind","queue","input","priority","delay_ms","available_at","expires_at","expires_in_ms","tenant_id",
- * "dedupe_key","idempotency_key","max_attempts","backoff","timeout_ms","metadata"}`; what nobody set is left out.
+ * Shape: `{"kind","queue","input","priority","delay","available_at","expires_at","expires_in","tenant_id","dedupe_key",
+ * "idempotency_key","max_attempts","backoff","timeout","metadata"}`, as rowlock.enqueue_many takes it: spans of time are
+ * intervals (`"30000ms"`), instants ISO 8601; what nobody set is left out.
  * Returns at once when the job has no schema or one that answers at once, and a promise otherwise.
  * Errors: INVALID_OPTION, INPUT_NOT_STORABLE, INPUT_TOO_LARGE, INPUT_REFUSED with `issues`; thrown, or by the promise.
  */
@@ -62,7 +71,12 @@ export function toWire(request: AnyRequest): Wire | Promise<Wire> {
   const head = `{"kind":${JSON.stringify(definition.kind)},"queue":${JSON.stringify(queue)},"input":`
   const tail = `${settings(request)}}`
   const { json, bytes } = toStorableJson(input, INPUT)
-  const wire = { job: head + json + tail, bytes: bytes + Buffer.byteLength(head) + Buffer.byteLength(tail) }
+  const wire = {
+    job: head + json + tail,
+    bytes: bytes + Buffer.byteLength(head) + Buffer.byteLength(tail),
+    inputBytes: bytes,
+    keyed: options.dedupeKey !== undefined,
+  }
   if (definition.input === undefined) return wire
   const verdict = validate(definition.input, JSON.parse(json))
   if (!(verdict instanceof Promise)) return accepted(definition.kind, verdict, wire)
@@ -83,30 +97,25 @@ function settings({ definition, options = NONE }: AnyRequest): string {
   const { priority, delay, availableAt, expiresAt, expiresIn, tenantId, dedupeKey, idempotencyKey } = options
   const { maxAttempts = definition.maxAttempts, backoff = definition.backoff } = checkRetry(options.retry)
   const { timeout, metadata } = options
+  const timeoutMs = timeout === undefined ? definition.timeoutMs : checkTimeout(timeout)
   return (
-    field('priority', priority === undefined ? definition.priority : checkPriority(priority)) +
-    field('delay_ms', delay === undefined ? delay : durationMs(delay, { name: 'delay' })) +
-    field('available_at', availableAt === undefined ? availableAt : instant(availableAt, 'availableAt')) +
-    field('expires_at', expiresAt === undefined ? expiresAt : instant(expiresAt, 'expiresAt')) +
-    field(
-      'expires_in_ms',
-      expiresIn === undefined ? expiresIn : durationMs(expiresIn, { name: 'expiresIn' }),
-    ) +
-    field('tenant_id', tenantId === undefined ? tenantId : checkTenant(tenantId)) +
-    field('dedupe_key', dedupeKey === undefined ? dedupeKey : checkKey('dedupeKey', dedupeKey)) +
-    field(
-      'idempotency_key',
-      idempotencyKey === undefined ? idempotencyKey : checkKey('idempotencyKey', idempotencyKey),
-    ) +
+    field('priority', priority === undefined ? definition.priority : priority, checkPriority) +
+    field('delay', delay, (value) => interval(durationMs(value, { name: 'delay' }))) +
+    field('available_at', availableAt, (value) => instant(value, 'availableAt')) +
+    field('expires_at', expiresAt, (value) => instant(value, 'expiresAt')) +
+    field('expires_in', expiresIn, (value) => interval(durationMs(value, { name: 'expiresIn' }))) +
+    field('tenant_id', tenantId, checkTenant) +
+    field('dedupe_key', dedupeKey, (value) => checkKey('dedupeKey', value)) +
+    field('idempotency_key', idempotencyKey, (value) => checkKey('idempotencyKey', value)) +
     field('max_attempts', maxAttempts) +
     field('backoff', backoff) +
-    field('timeout_ms', timeout === undefined ? definition.timeoutMs : checkTimeout(timeout)) +
+    field('timeout', timeoutMs, interval) +
     (metadata === undefined ? '' : `,"metadata":${metadataJson(metadata)}`)
   )
 }
 
-function field(name: string, value: unknown): string {
-  return value === undefined ? '' : `,"${name}":${JSON.stringify(value)}`
+function field<T>(name: string, value: T | undefined, check?: (value: T) => unknown): string {
+  return value === undefined ? '' : `,"${name}":${JSON.stringify(check === undefined ? value : check(value))}`
 }
 
 function refuseBoth(options: EnqueueOptions, one: keyof EnqueueOptions, other: keyof EnqueueOptions): void {
@@ -114,12 +123,19 @@ function refuseBoth(options: EnqueueOptions, one: keyof EnqueueOptions, other: k
   throw new RowlockError('INVALID_OPTION', `Pass ${one} or ${other}, not both.`, { path: other })
 }
 
-/** An instant that both sides can write: PostgreSQL does not read the years that ISO 8601 writes with a sign. */
+/** A span of time as an interval of SQL reads it. */
+function interval(ms: number): string {
+  return `${ms}ms`
+}
+
+/**
+ * An instant in ISO 8601, from year 1, for PostgreSQL reads no year 0, to ten years ahead. This is a guard against
+ * mistaken units and may go by the client's clock; what is due is decided by the database's.
+ */
 function instant(value: unknown, path: string): string {
-  const time = value instanceof Date ? value.getTime() : Number.NaN
-  const year = new Date(time).getUTCFullYear()
-  if (year >= 1 && year <= 9999) return new Date(time).toISOString()
-  const message = `${path} must be a valid Date of the years 1 to 9999; got ${show(value)}.`
+  const time = types.isDate(value) ? Date.prototype.getTime.call(value) : Number.NaN
+  if (time >= YEAR_1 && time <= Date.now() + LIMITS.delayMs.max) return new Date(time).toISOString()
+  const message = `${path} must be a valid Date, at most ten years ahead; got ${show(value)}.`
   throw new RowlockError('INVALID_OPTION', message, { path })
 }
 

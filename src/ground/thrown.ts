@@ -102,7 +102,7 @@ class Reader {
     error.message = storableText(said === '' ? (error.name ?? 'Error') : said, messageBytes)
     const code = peek(value, 'code')
     if (typeof code === 'string') error.code = storableText(code, LIMITS.causeBytes.max)
-    else if (typeof code === 'number' && Number.isFinite(code)) error.code = code
+    else if (typeof code === 'number' && Number.isFinite(code)) error.code = code + 0
     const stack = peek(value, 'stack')
     if (typeof stack === 'string') {
       const frames = framesOf(stack, said)

@@ -47,14 +47,14 @@ describe('a request', () => {
       queue: 'email',
       input: ['😀'],
       priority: -3,
-      delay_ms: 600_000,
-      expires_in_ms: 3_600_000,
+      delay: '600000ms',
+      expires_in: '3600000ms',
       tenant_id: 'acme "1"',
       dedupe_key: 'invoice:42',
       idempotency_key: 'once\\',
       max_attempts: 3,
       backoff: { type: 'list', delays_ms: [1000, 5000] },
-      timeout_ms: 30_000,
+      timeout: '30000ms',
       metadata: { trace: 'é', at: '1970-01-01T00:00:00.000Z' },
     })
     const instants = wire(0, { availableAt: new Date(0), expiresAt: new Date(1) })
@@ -62,6 +62,12 @@ describe('a request', () => {
       available_at: '1970-01-01T00:00:00.000Z',
       expires_at: '1970-01-01T00:00:00.001Z',
     })
+  })
+
+  it('tells its size, that of its input, and whether it has a dedupe key', () => {
+    const made = toWire(plain.with('é', { dedupeKey: 'k' })) as Wire
+    expect(made).toMatchObject({ inputBytes: 4, keyed: true, bytes: Buffer.byteLength(made.job) })
+    expect(toWire(plain.with(1))).toMatchObject({ inputBytes: 1, keyed: false })
   })
 
   it('overrides its definition field by field', () => {
@@ -72,12 +78,12 @@ describe('a request', () => {
       retry: { maxAttempts: 5, backoff: exponential() },
     })
     const read = (options?: EnqueueOptions) => JSON.parse((toWire(job.with(null, options)) as Wire).job)
-    expect(read()).toMatchObject({ queue: 'a', priority: 1, timeout_ms: 60_000, max_attempts: 5 })
+    expect(read()).toMatchObject({ queue: 'a', priority: 1, timeout: '60000ms', max_attempts: 5 })
     const other = read({ priority: 0, retry: { backoff: fixed(5) }, timeout: 20, queue: 'b' })
     expect(other).toMatchObject({
       queue: 'b',
       priority: 0,
-      timeout_ms: 20,
+      timeout: '20ms',
       max_attempts: 5,
       backoff: { type: 'fixed', delay_ms: 5 },
     })
@@ -110,6 +116,7 @@ describe('a request', () => {
     ['delay', { delay: null }],
     ['availableAt', { availableAt: new Date(Number.NaN) }],
     ['availableAt', { availableAt: new Date(8.64e15) }],
+    ['availableAt', { availableAt: new Date(Date.now() + 3651 * 86_400_000) }],
     ['availableAt', { availableAt: new Date('-000001-01-01T00:00:00Z') }],
     ['availableAt', { availableAt: '2026-01-01' }],
     ['availableAt', { availableAt: 5 }],
