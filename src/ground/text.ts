@@ -23,21 +23,15 @@ export function sanitise(text: string): string {
 export function cutText(text: string, maxBytes: number): string {
   if (text.length <= maxBytes && Buffer.byteLength(text) <= maxBytes) return text
   const room = maxBytes >= MARK_BYTES ? maxBytes - MARK_BYTES : Math.max(0, maxBytes)
-  // encodeInto stops before the code point that no longer fits, and says how many UTF-16 units it read.
+  // encodeInto stops before the code point that no longer fits, and says how many UTF-16 units it read. The slice may
+  // end inside a pair, but then it is too long for that half to fit: no unit takes less than a byte.
   const { read } = new TextEncoder().encodeInto(text.slice(0, room), new Uint8Array(room))
-  return text.slice(0, wholePair(text, read)) + (room === maxBytes ? '' : MARK)
+  return text.slice(0, read) + (room === maxBytes ? '' : MARK)
 }
 
 /** Make any text storable within `maxBytes`: {@link sanitise}, then {@link cutText}. Cheap for megabytes. */
 export function storableText(text: string, maxBytes: number): string {
-  // One unit more than can be kept: the slice may halve a pair there, and that unit is always cut away.
+  // One unit more than can be kept, so that what was cut is seen to be cut. When the slice halves a pair there, the
+  // half is always cut away.
   return cutText(sanitise(text.slice(0, maxBytes + 1)), maxBytes)
-}
-
-/** The slice given to the encoder may have ended inside a pair; step back before it. */
-function wholePair(text: string, end: number): number {
-  const before = text.charCodeAt(end - 1)
-  const after = text.charCodeAt(end)
-  const split = before >= 0xd800 && before <= 0xdbff && after >= 0xdc00 && after <= 0xdfff
-  return split ? end - 1 : end
 }

@@ -82,6 +82,9 @@ describe('a backoff', () => {
   })
 
   it('holds its bounds when the count or the dice are broken', () => {
+    for (const n of [2 ** 31, Number.POSITIVE_INFINITY]) expect(backoffMs(exponential({ min: 0 }), n)).toBe(0)
+    expect(backoffMs(exponential(), 1, () => Number.NaN)).toBe(5000)
+    expect([1.5, Number.NaN, -1].map((n) => backoffMs(list([1, 2]), n))).toEqual([1, 1, 1])
     fc.assert(
       fc.property(policies, fc.double(), fc.double(), (policy, n, r) => {
         const ms = backoffMs(policy, n, () => r)

@@ -50,6 +50,7 @@ describe('a duration', () => {
     '-5s',
     'Infinitys',
     `${'9'.repeat(400)}d`,
+    `${'0'.repeat(400)}5s`,
     '٣s',
     null,
     undefined,

@@ -1,5 +1,7 @@
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { RowlockError } from '../../src/ground/errors.ts'
 import { toStorableJson } from '../../src/ground/json.ts'
 import { refusal } from './refusal.ts'
 
@@ -46,9 +48,9 @@ describe('a value that jsonb can hold', () => {
   })
 
   it('may come from another realm', () => {
-    expect(store(structuredClone({ a: [1], d: new Date(5) })).json).toBe(
-      '{"a":[1],"d":"1970-01-01T00:00:00.005Z"}',
-    )
+    const value = runInNewContext('({ a: [1], d: new Date(5), n: Object.create(null) })')
+    expect(store(value).json).toBe('{"a":[1],"d":"1970-01-01T00:00:00.005Z","n":{}}')
+    expect(refused(runInNewContext('({ a: new Map() })')).message).toContain('a is a Map')
   })
 
   it('is read through toJSON, which is called once with its key', () => {
@@ -64,6 +66,8 @@ describe('a value that jsonb can hold', () => {
     expect(store(money).json).toContain('"5.00"')
     expect(calls).toEqual(['price', '0', ''])
     expect(store({ a: { toJSON: () => undefined }, b: 1 }).json).toBe('{"b":1}')
+    const itself = Object.defineProperty({ a: 1 }, 'toJSON', { value: () => itself })
+    expect(store(itself).json).toBe('{"a":1}')
   })
 
   it('is read once where the quick look was not sure, so that a getter cannot change its mind', () => {
@@ -131,6 +135,8 @@ describe('a value that jsonb cannot hold faithfully', () => {
     [{ a: { '\ud83d': 1 } }, 'a["\\ud83d"]', /under a key with half/],
     [{ a: { toJSON: () => 5n } }, 'a', /a BigInt/],
     [{ a: { toJSON: () => new Money() } }, 'a', /an instance of Money/],
+    [Object.assign([1], { toJSON: () => Number.NaN }), '', /NaN/],
+    [Object.defineProperty({}, 'toJSON', { value: () => Number.NaN }), '', /NaN/],
     [[{ toJSON: () => undefined }], '[0]', /undefined/],
     [{ toJSON: () => undefined }, '', /undefined/],
   ]
@@ -171,6 +177,10 @@ describe('a value that jsonb cannot hold faithfully', () => {
       }),
     ).toMatchObject({ path: 'a.b', message: expect.stringContaining('boom') })
     expect(refused({ a: { toJSON: boom } }).path).toBe('a')
+    const ours = () => {
+      throw new RowlockError('CLOSED', 'not about this value')
+    }
+    expect(refused({ a: { toJSON: ours } })).toMatchObject({ code: 'INPUT_NOT_STORABLE', path: 'a' })
     expect(
       refused({
         a: [

@@ -57,6 +57,15 @@ describe('text', () => {
   })
 })
 
+describe('text cut to be storable', () => {
+  it('ends with the mark whenever something was cut', () => {
+    expect(storableText('abcdefg', 6)).toBe('abc…')
+    expect(storableText('abcdef', 6)).toBe('abcdef')
+    expect(storableText('abcde😀', 6)).toBe('abc…')
+    expect(cutText('aaaa😀', 7)).toBe('aaaa…')
+  })
+})
+
 describe('a size', () => {
   it.each([
     [0, '0 bytes'],

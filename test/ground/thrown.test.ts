@@ -107,7 +107,7 @@ describe('an error that was thrown', () => {
     })
     const itself = new AggregateError([], 'x')
     itself.errors.push(itself)
-    expectStorable(describeThrown(itself))
+    expect(describeThrown(itself).error.errors).toBeUndefined()
   })
 
   it('of megabytes is cut on characters, with a mark, and keeps its frames', () => {
@@ -129,6 +129,13 @@ describe('an error that was thrown', () => {
         },
       ) as Error
     expectStorable(describeThrown(huge(4, huge(3, huge(2)))))
+  })
+
+  it('whose message looks like a stack keeps its true frames', () => {
+    const { stack, message } = describeThrown(new Error('first\n    at fake (fake.ts:1:1)')).error
+    expect(message).toContain('fake.ts')
+    expect(stack).toMatch(/^at .*thrown\.test\.ts/)
+    expect(stack).not.toContain('fake.ts')
   })
 
   it('with NUL and halves of characters shows U+FFFD in their place', () => {
