@@ -4,8 +4,9 @@
 --   worker's frontier stands, line by line; a line without one is looked at from its beginning.
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
--- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "ms": …}.
---   A short claim is no proof of emptiness.
+-- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "looked_ms": …}.
+--   A short claim is no proof of emptiness; where more is known to be due, next_due is not after now. Jobs come in no
+--   order.
 -- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
 --   first. A job that was lost twice is claimed alone.
 -- Locks: the worker's row (key share), the rows taken (skip locked). Waits for nobody.
@@ -43,6 +44,7 @@ declare
   v_next_due timestamptz;
   v_alone boolean := false;
   v_lines integer := 0;
+  v_looked_ms double precision;
   v_jobs json;
 begin
   perform rowlock.require_read_committed('claim');
@@ -55,6 +57,8 @@ begin
     select w.queue, least(w."limit", 1000) as "limit", w.kinds, w."from"
       from jsonb_to_recordset(p_wants) as w (queue text, "limit" integer, kinds text[], "from" jsonb)
      where not exists (select from rowlock.queue q where q.name = w.queue and q.paused_at is not null)
+     -- No queue is always behind the same others: a job that must be claimed alone gets its turn at a full worker too.
+     order by random()
   loop
     v_left := v_want."limit";
     -- One head per line. A head that is not due says when its line will be.
@@ -79,50 +83,62 @@ begin
         v_next_due := least(v_next_due, v_line.available_at);
         continue;
       end if;
-      exit when v_left <= 0 or v_alone or v_lines >= 400;
-      v_lines := v_lines + 1;
-
-      select array_agg(s.ctid), array_agg(s.losses), bool_or(s.expires_at <= v_now)
-        into v_locked, v_losses, v_expired
-        from (select w.ctid, w.losses::integer as losses, w.expires_at
-                from rowlock.waiting w
-               where w.queue = v_want.queue and w.kind = v_line.kind and w.priority = v_line.priority
-                 and w.available_at <= v_now
-                 and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
-               order by w.available_at, w.id
-               limit v_left
-                 for update skip locked) as s;
-      continue when v_locked is null;
-
-      if v_expired then
-        perform rowlock.end_waiting(
-          array(select w.ctid from rowlock.waiting w where w.ctid = any (v_locked) and w.expires_at <= v_now),
-          null, 'expired', v_now);
-        select array_agg(w.ctid order by w.available_at, w.id), array_agg(w.losses order by w.available_at, w.id)
-          into v_locked, v_losses
-          from rowlock.waiting w where w.ctid = any (v_locked);
-        continue when v_locked is null;
-      end if;
-
-      if 2 <= any (v_losses) then
-        if v_losses[1] >= 2 and v_tids = '{}' then
-          v_alone := true;
-          v_locked := v_locked[1:1];
-        else
-          -- It waits for a claim of its own: the next one, which finds it at the head of its line.
-          v_locked := v_locked[1:(
-            select min(o.n) - 1 from unnest(v_losses) with ordinality as o (losses, n) where o.losses >= 2)];
-          v_left := cardinality(v_locked);
+      -- More than one round only where jobs expired: others may stand behind them.
+      loop
+        exit when v_left <= 0 or v_alone;
+        if v_lines >= 400 then
+          v_next_due := v_now;
+          exit;
         end if;
-      end if;
-      v_tids := v_tids || v_locked;
-      v_left := v_left - cardinality(v_locked);
-      v_found := v_found || jsonb_build_object(
-        v_want.queue, coalesce((v_found ->> v_want.queue)::integer, 0) + cardinality(v_locked));
+        v_lines := v_lines + 1;
+
+        select array_agg(s.ctid), array_agg(s.losses), bool_or(s.expires_at <= v_now)
+          into v_locked, v_losses, v_expired
+          from (select w.ctid, w.losses::integer as losses, w.expires_at
+                  from rowlock.waiting w
+                 where w.queue = v_want.queue and w.kind = v_line.kind and w.priority = v_line.priority
+                   and w.available_at <= v_now
+                   and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
+                 order by w.available_at, w.id
+                 limit v_left
+                   for update skip locked) as s;
+        exit when v_locked is null;
+
+        if v_expired then
+          perform rowlock.end_waiting(
+            array(select w.ctid from rowlock.waiting w where w.ctid = any (v_locked) and w.expires_at <= v_now),
+            null, 'expired', v_now);
+          select array_agg(w.ctid order by w.available_at, w.id), array_agg(w.losses order by w.available_at, w.id)
+            into v_locked, v_losses
+            from rowlock.waiting w where w.ctid = any (v_locked);
+          continue when v_locked is null;
+        end if;
+
+        if 2 <= any (v_losses) then
+          if v_losses[1] >= 2 and v_tids = '{}' then
+            v_alone := true;
+            v_locked := v_locked[1:1];
+          else
+            -- It waits for a claim of its own: the next one, which finds it at the head of its line.
+            v_locked := v_locked[1:(
+              select min(o.n) - 1 from unnest(v_losses) with ordinality as o (losses, n) where o.losses >= 2)];
+            v_left := cardinality(v_locked);
+            v_next_due := v_now;
+          end if;
+        end if;
+        if v_locked <> '{}' then
+          v_tids := v_tids || v_locked;
+          v_left := v_left - cardinality(v_locked);
+          v_found := v_found || jsonb_build_object(
+            v_want.queue, coalesce((v_found ->> v_want.queue)::integer, 0) + cardinality(v_locked));
+        end if;
+        exit when v_expired is not true;
+      end loop;
     end loop;
     exit when v_alone;
   end loop;
 
+  v_looked_ms := extract(epoch from clock_timestamp() - v_began) * 1000;
   if v_tids <> '{}' then
     with gone as (
       delete from rowlock.waiting w where w.ctid = any (v_tids) returning w.*
@@ -156,6 +172,6 @@ begin
     'jobs', coalesce(v_jobs, '[]'), 'claim_id', v_claim_id, 'alone', v_alone, 'found', v_found,
     'now', rowlock.ms(v_now), 'next_due', rowlock.ms(v_next_due),
     'xmin', pg_snapshot_xmin(v_snapshot)::text, 'xmax', pg_snapshot_xmax(v_snapshot)::text,
-    'ms', extract(epoch from clock_timestamp() - v_began) * 1000);
+    'looked_ms', v_looked_ms);
 end
 $rowlock$;

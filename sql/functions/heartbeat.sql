@@ -1,8 +1,9 @@
 -- Extend the worker's lease, record what has started, and bring back what is to be cancelled.
 --
 -- p_started: as start takes it. p_facts: merged into the worker's facts (slots, lag, whether it drains).
--- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}]}, or null when the lease is over: it is lost for ever,
---   and the process takes a new identity.
+-- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}], "duty_in_ms"}, or null when the lease is over: it is lost
+--   for ever, and the process takes a new identity. `duty_in_ms`: 0 for the eldest living worker, which maintains; for
+--   the others the time until the leases of all elder ones would be over.
 -- Locks: the worker's row, then rows in running (skip locked).
 create or replace function rowlock.heartbeat(p_worker_id uuid, p_started jsonb default '[]', p_facts jsonb default '{}')
 returns json
@@ -12,15 +13,20 @@ as $rowlock$
 declare
   v_now timestamptz := rowlock.now();
   v_expires_at timestamptz;
+  v_started_at timestamptz;
+  v_elders_until timestamptz;
   v_cancel json;
 begin
   update rowlock.worker w
      set beat_at = v_now, expires_at = v_now + w.lease, facts = w.facts || p_facts
    where w.id = p_worker_id and w.expires_at > v_now
-  returning w.expires_at into v_expires_at;
+  returning w.expires_at, w.started_at into v_expires_at, v_started_at;
   if not found then
     return null;
   end if;
+  select max(w.expires_at) into v_elders_until
+    from rowlock.worker w
+   where (w.started_at, w.id) < (v_started_at, p_worker_id) and w.expires_at > v_now;
   if p_started <> '[]' then
     perform rowlock.start(p_started);
   end if;
@@ -32,6 +38,7 @@ begin
      where r.worker_id = p_worker_id;
   end if;
   return json_build_object(
-    'now', rowlock.ms(v_now), 'expires_at', rowlock.ms(v_expires_at), 'cancel', coalesce(v_cancel, '[]'));
+    'now', rowlock.ms(v_now), 'expires_at', rowlock.ms(v_expires_at), 'cancel', coalesce(v_cancel, '[]'),
+    'duty_in_ms', coalesce(extract(epoch from v_elders_until - v_now) * 1000, 0));
 end
 $rowlock$;

@@ -1,4 +1,4 @@
--- An instant as whole milliseconds since 1970, the form in which verbs answer their callers.
+-- An instant as whole milliseconds since 1970, rounded down, the form in which verbs answer their callers.
 create or replace function rowlock.ms(p_at timestamptz) returns bigint
 language sql immutable parallel safe
-as $rowlock$ select (extract(epoch from p_at) * 1000)::bigint $rowlock$;
+as $rowlock$ select floor(extract(epoch from p_at) * 1000)::bigint $rowlock$;

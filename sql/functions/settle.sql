@@ -14,7 +14,10 @@ set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set enable_indexscan = on
+set enable_nestloop = on
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $rowlock$
 declare
   v_moved jsonb;
@@ -43,7 +46,9 @@ begin
            least(g.failures + g.failed::integer, 32767)::smallint as failures_now,
            -- A loss is forgotten when the job proves that it can end without taking its worker down.
            case when g.lost then least(g.losses + 1, 32767) else 0 end::smallint as losses_now,
-           coalesce(g.started_at, greatest(g.claimed_at, p_now - g.ran_ms * interval '1 ms')) as began_at,
+           -- Whoever says how long it ran has started; who says nothing may never have.
+           coalesce(g.started_at, case when g.ran_ms is not null then
+             greatest(g.claimed_at, p_now - least(abs(g.ran_ms), 1e10) * interval '1 ms') end) as began_at,
            c.job_id is not null as asked, c.actor as asked_by, c.reason as asked_why
       from gone g
       left join rowlock.queue q on q.name = g.queue
@@ -58,7 +63,8 @@ begin
              else 'queued'
            end as state,
            case
-             when c.after_ms is not null then p_now + c.after_ms * interval '1 ms'
+             -- Ten years at the most: an instant beyond the calendar would fail the whole batch.
+             when c.after_ms is not null then p_now + least(greatest(c.after_ms, 0), 315360000000) * interval '1 ms'
              when c.failed then p_now + rowlock.backoff_ms(c.backoff, c.failures_now, random()) * interval '1 ms'
              else c.available_at
            end as due_at

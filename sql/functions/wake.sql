@@ -25,7 +25,7 @@ begin
                join rowlock.worker w on w.id = s.worker_id and w.expires_at > v_now
               where s.queue = q.queue and s.until > p_at)
   loop
-    perform pg_notify(rowlock.channel(), v_queue);
+    perform pg_notify(rowlock.channel(), 'queue ' || v_queue);
   end loop;
 end
 $rowlock$;
