@@ -11,7 +11,10 @@ const files = (folder) =>
   readdirSync(new URL(folder, root))
     .filter((name) => name.endsWith('.sql'))
     .sort()
-    .map((name) => ({ name: name.slice(0, -4), sql: readFileSync(new URL(`${folder}${name}`, root), 'utf8') }))
+    .map((name) => ({
+      name: name.slice(0, -4),
+      sql: readFileSync(new URL(`${folder}${name}`, root), 'utf8'),
+    }))
 
 const label = (sql, word) => sql.match(new RegExp(`^-- ${word}: (\\w+)`, 'm'))?.[1]
 const migrations = files('sql/migrations/').map(({ name, sql }) => {
@@ -37,7 +40,11 @@ for (const { number, name, hash: found } of migrations) {
   }
   locked[key] = found
 }
-const routines = [...files('sql/functions/'), ...files('sql/views/')].map(({ name, sql }) => ({ name, hash: hash(sql), sql }))
+const routines = [...files('sql/functions/'), ...files('sql/views/')].map(({ name, sql }) => ({
+  name,
+  hash: hash(sql),
+  sql,
+}))
 
 const text = `// Made by scripts/embed-sql.mjs from sql/: do not edit.
 import type { Migration, Routine } from './migration.ts'

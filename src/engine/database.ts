@@ -48,7 +48,9 @@ export class Database {
       throw new RowlockError('INVALID_OPTION', 'give connectionString or pool', { path: 'connectionString' })
     }
     if (options.pool !== undefined && typeof options.pool.connect !== 'function') {
-      throw new RowlockError('INVALID_OPTION', 'pool must be a pool of pg: it has no connect()', { path: 'pool' })
+      throw new RowlockError('INVALID_OPTION', 'pool must be a pool of pg: it has no connect()', {
+        path: 'pool',
+      })
     }
   }
 
@@ -56,10 +58,15 @@ export class Database {
     return this.#closed
   }
 
-  /** The same database over connections of its own, for work that must not wait for the users' statements. */
-  lane(maxConnections: number, applicationName: string): Database {
+  /**
+   * The same database over connections of its own, for work that must not wait for the users' statements.
+   * `connectionString` leads elsewhere: around a pooler.
+   */
+  lane(maxConnections: number, applicationName: string, connectionString?: string): Database {
     const { pool, ...rest } = this.#options
-    if (pool === undefined) return new Database({ ...rest, maxConnections, applicationName })
+    if (connectionString !== undefined)
+      return Database.asLane(new Database({ ...rest, connectionString, maxConnections, applicationName }))
+    if (pool === undefined) return Database.asLane(new Database({ ...rest, maxConnections, applicationName }))
     if (!pool.options) return this
     // A copy of the pool's own settings: whatever way it connects, passwords made by functions included.
     const own = new pg.Pool({
@@ -68,16 +75,38 @@ export class Database {
       application_name: applicationName,
       allowExitOnIdle: true,
     })
-    const lane = new Database({ ...rest, pool: own as unknown as PoolLike })
+    const lane = Database.asLane(new Database({ ...rest, pool: own as unknown as PoolLike }))
     lane.#owned = true
     return lane
   }
 
+  /** Where handlers' transactions run: the user's own pool if there is one, since it is their work. */
+  transactionLane(maxConnections: number, applicationName: string): Database {
+    return this.#options.pool === undefined ? this.lane(maxConnections, applicationName) : this
+  }
+
   #owned = false
+  #isLane = false
+  readonly #busy = new Set<PooledClient>()
+
+  /** End a lane; whatever still waits for an answer is cut off. What is no lane is left alone. */
+  async closeLane(): Promise<void> {
+    if (!this.#isLane) return
+    for (const client of this.#busy) {
+      const { connection } = client as { connection?: { stream?: { destroy?: () => void } } }
+      connection?.stream?.destroy?.()
+    }
+    await this.close()
+  }
+
+  static asLane(database: Database): Database {
+    database.#isLane = true
+    return database
+  }
 
   /** The text of a call: `verb(…)` of this schema, answering JSON as text, the same through every client. */
   callText(verb: string, args: string): string {
-    return `select ${this.#prefix}${quoteIdentifier(verb)}(${args})::text as reply`
+    return `select ${this.#prefix}${quoteIdentifier(verb)}(${args.replace(/\browlock\./g, () => this.#prefix)})::text as reply`
   }
 
   /** Call a verb on a connection of the pool. */
@@ -100,8 +129,18 @@ export class Database {
 
   /** Run a statement of this schema: `rowlock.` in the text stands for its name. */
   async query<Row>(text: string, values: unknown[] = [], options: CallOptions = {}): Promise<Row[]> {
+    return this.use((client) => this.queryOn<Row>(client, text, values, options), options)
+  }
+
+  /** The same through anything that can run a statement. */
+  async queryOn<Row>(
+    queryable: Queryable,
+    text: string,
+    values: unknown[] = [],
+    options: CallOptions = {},
+  ): Promise<Row[]> {
     const sql = text.replace(/\browlock\./g, () => this.#prefix)
-    return this.use(async (client) => (await this.#run(client, sql, values, options)).rows as Row[], options)
+    return (await this.#run(queryable, sql, values, options)).rows as Row[]
   }
 
   /** Borrow a connection. One that broke is destroyed, not given back. */
@@ -110,6 +149,7 @@ export class Database {
     const ignore = () => {} // a checked-out client without a listener takes the process down
     client.on?.('error', ignore)
     let broken = false
+    this.#busy.add(client)
     try {
       return await body(client)
     } catch (error) {
@@ -117,6 +157,7 @@ export class Database {
       if (broken && options.write !== undefined) throw outcomeUnknown(options.write, error)
       throw error
     } finally {
+      this.#busy.delete(client)
       client.removeListener?.('error', ignore)
       client.release(broken)
     }

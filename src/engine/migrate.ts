@@ -41,7 +41,9 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
   for (let tries = 1; ; tries++) {
     try {
       for (;;) {
-        const step = await database.use((client) => locked(client, database.schema, () => advance(client, database.schema, plan)))
+        const step = await database.use((client) =>
+          locked(client, database.schema, () => advance(client, database.schema, plan)),
+        )
         for (const name of step.applied) options.onProgress?.(`applied ${name}`)
         applied.push(...step.applied)
         if (step.outside === undefined) return { applied, replaced: step.replaced }
@@ -122,13 +124,10 @@ async function advance(client: PooledClient, schema: string, plan: Plan): Promis
     if (known.migrations.has(migration.number)) continue
     if (!migration.transaction) return { applied, replaced: [], outside: migration }
     await client.query(renderSql(migration.sql, schema))
-    await client.query(`insert into ${s}migration (number, name, hash, breaking, release) values ($1, $2, $3, $4, $5)`, [
-      migration.number,
-      migration.name,
-      migration.hash,
-      migration.breaking,
-      RELEASE,
-    ])
+    await client.query(
+      `insert into ${s}migration (number, name, hash, breaking, release) values ($1, $2, $3, $4, $5)`,
+      [migration.number, migration.name, migration.hash, migration.breaking, RELEASE],
+    )
     applied.push(label(migration))
   }
 
@@ -183,7 +182,9 @@ async function runOutside(database: Database, migration: Migration): Promise<voi
     // While this transaction is open nobody else migrates; it holds no snapshot, so an index build does not wait for it.
     await client.query('begin isolation level read committed')
     try {
-      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`rowlock migrate ${database.schema}`])
+      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
+        `rowlock migrate ${database.schema}`,
+      ])
       const { rows } = await client.query(`select from ${s}migration where number = $1`, [migration.number])
       if (rows.length > 0) return
       const second = database.lane(1, 'rowlock migrate')
@@ -276,7 +277,8 @@ async function verify(client: PooledClient, schema: string, plan: Plan): Promise
     [schema, plan.routines.map(({ name }) => name)],
   )
   const { missing } = rows[0] as { missing: string }
-  if (missing !== '') throw new RowlockError('MIGRATION_FAILED', `After the migration these are missing: ${missing}.`)
+  if (missing !== '')
+    throw new RowlockError('MIGRATION_FAILED', `After the migration these are missing: ${missing}.`)
 }
 
 function failed(error: unknown, schema: string): unknown {
@@ -289,7 +291,9 @@ function failed(error: unknown, schema: string): unknown {
       : /^42(P07|710|723)$/.test(code)
         ? ' An object of that name is there already and is not of Rowlock: give Rowlock a schema of its own.'
         : ''
-  return new RowlockError('MIGRATION_FAILED', `The migration failed: ${String(message)}.${hint}`, { cause: error })
+  return new RowlockError('MIGRATION_FAILED', `The migration failed: ${String(message)}.${hint}`, {
+    cause: error,
+  })
 }
 
 const bookkeeping = (schema: string): string =>

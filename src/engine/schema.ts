@@ -1,6 +1,7 @@
 // Writes SQL for a schema of any name. The files say `rowlock.`; everything that reaches a server says the real name.
 
 import { RowlockError } from '../ground/errors.ts'
+import { isStorableText } from '../ground/text.ts'
 
 /** An identifier, quoted. */
 export const quoteIdentifier = (name: string): string => `"${name.replaceAll('"', '""')}"`
@@ -23,7 +24,7 @@ export function checkSchema(name: unknown): string {
   const refuse = (why: string) => new RowlockError('INVALID_OPTION', `schema ${why}`, { path: 'schema' })
   if (typeof name !== 'string' || name === '') throw refuse('must be a name')
   if (Buffer.byteLength(name) > 63) throw refuse('must have at most 63 bytes: PostgreSQL would cut it')
-  if (CONTROL.test(name) || !name.isWellFormed()) throw refuse('must have no control characters')
+  if (CONTROL.test(name) || !isStorableText(name)) throw refuse('must have no control characters')
   if (/^pg_/i.test(name)) throw refuse('must not begin with pg_: PostgreSQL keeps those names for itself')
   return name
 }

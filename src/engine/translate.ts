@@ -11,8 +11,19 @@ interface ServerError {
 
 const MISSING = new Set(['3F000', '42P01', '42883'])
 const GONE = new Set([
-  'ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH',
-  'ECONNABORTED', 'CONNECTION_CLOSED', 'CONNECTION_ENDED', 'CONNECTION_DESTROYED', 'CONNECT_TIMEOUT',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EPIPE',
+  'ETIMEDOUT',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ECONNABORTED',
+  'CONNECTION_CLOSED',
+  'CONNECTION_ENDED',
+  'CONNECTION_DESTROYED',
+  'CONNECT_TIMEOUT',
 ])
 const GONE_TEXT = /terminat|timeout|Connection (ended|closed)|not queryable|socket|Client was closed/i
 
@@ -34,7 +45,11 @@ export function translate(error: unknown): unknown {
   if (known !== undefined && !(error instanceof RowlockError)) {
     return new RowlockError(known, String(message), { ...readDetail(detail), cause: error })
   }
-  if (typeof code === 'string' && MISSING.has(code) && /rowlock|schema|relation|function/.test(String(message))) {
+  if (
+    typeof code === 'string' &&
+    MISSING.has(code) &&
+    /rowlock|schema|relation|function/.test(String(message))
+  ) {
     return new RowlockError(
       'SCHEMA_MISSING',
       `The database has no Rowlock here, or an older one (${String(message)}): run \`rowlock migrate\`.`,
@@ -55,7 +70,9 @@ function readDetail(detail: unknown): RowlockErrorDetail {
 
 /** Whether anything was sent decides between these two. */
 export const unavailable = (error: unknown): RowlockError =>
-  new RowlockError('DATABASE_UNAVAILABLE', `No connection to the database: ${messageOf(error)}`, { cause: error })
+  new RowlockError('DATABASE_UNAVAILABLE', `No connection to the database: ${messageOf(error)}`, {
+    cause: error,
+  })
 
 export const outcomeUnknown = (what: string, error: unknown): RowlockError =>
   new RowlockError(

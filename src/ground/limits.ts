@@ -189,7 +189,7 @@ export const LIMITS = table({
   flushMs: { default: 5, min: 0, max: SECOND, unit: 'ms', why: 'Outcomes wait this long for company.' },
   flushJobs: { max: 1_000, unit: 'count', why: 'One finish statement.' },
   maintenanceMs: {
-    default: 5 * SECOND,
+    default: 2 * SECOND,
     min: 100,
     max: HOUR,
     unit: 'ms',

@@ -1,0 +1,95 @@
+// Retention: drops whole days of history that are older than their class keeps them.
+
+import type { Database } from './database.ts'
+import { quoteIdentifier } from './schema.ts'
+import type { PooledClient } from './seam.ts'
+
+interface Due {
+  readonly parent: 'finished' | 'attempt'
+  readonly day: string
+  /** Left behind by a drop that was interrupted. */
+  readonly detached: boolean
+}
+
+const PAYLOAD_BATCH = 1_000
+const LOCK_TIMEOUT = '100ms'
+const BUSY = new Set(['55P03', '40P01'])
+
+/**
+ * Drop the days that are due, and answer their names. One that is in use is left for the next round.
+ *
+ * Transaction: none may be open; a detach without waiting writers runs at top level only. Behind a transaction pooler
+ * (`isPooled`) a setting of the session could reach a stranger, so there the detach is an ordinary one, given up after
+ * 100 ms.
+ * Source: sql/functions/days_due.sql
+ */
+export async function dropDueDays(database: Database, isPooled: boolean): Promise<string[]> {
+  const due = await database.query<Due>('select parent, day, detached from rowlock.days_due()')
+  const dropped: string[] = []
+  for (const each of due) {
+    try {
+      if (each.parent === 'finished') await dropPayloads(database, each.day)
+      await detach(database, each, isPooled)
+      await drop(database, each.day)
+      dropped.push(each.day)
+    } catch (error) {
+      if (!BUSY.has(String((error as { code?: unknown }).code))) throw error
+    }
+  }
+  return dropped
+}
+
+/** Inputs of that day that lie in payload go first, in small steps: without their day nobody could find them. */
+async function dropPayloads(database: Database, day: string): Promise<void> {
+  for (;;) {
+    const rows = await database.query(
+      `delete from rowlock.payload p
+        where p.job_id in (
+                select f.id from rowlock.${quoteIdentifier(day)} f
+                 where f.input is null and exists (select from rowlock.payload o where o.job_id = f.id)
+                 limit ${PAYLOAD_BATCH})
+       returning 1`,
+    )
+    if (rows.length < PAYLOAD_BATCH) return
+  }
+}
+
+async function detach(database: Database, { parent, day, detached }: Due, isPooled: boolean): Promise<void> {
+  const s = quoteIdentifier(database.schema)
+  const table = `alter table ${s}.${parent} detach partition ${s}.${quoteIdentifier(day)}`
+  if (isPooled) {
+    if (detached) return
+    await database.transaction(async (client) => {
+      await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+      await client.query(table)
+    })
+    return
+  }
+  await database.use(async (client) => {
+    const [row] = (await database.queryOn(
+      client,
+      `select i.inhdetachpending as pending from pg_inherits i
+         join pg_class c on c.oid = i.inhrelid join pg_namespace n on n.oid = c.relnamespace
+        where n.nspname = $1 and c.relname = $2`,
+      [database.schema, day],
+    )) as { pending: boolean }[]
+    if (row === undefined) return
+    await withLockTimeout(client, () => client.query(`${table} ${row.pending ? 'finalize' : 'concurrently'}`))
+  })
+}
+
+async function drop(database: Database, day: string): Promise<void> {
+  await database.transaction(async (client) => {
+    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+    await client.query(`drop table if exists ${quoteIdentifier(database.schema)}.${quoteIdentifier(day)}`)
+  })
+}
+
+async function withLockTimeout(client: PooledClient, body: () => Promise<unknown>): Promise<void> {
+  await client.query(`set lock_timeout = '${LOCK_TIMEOUT}'`)
+  try {
+    await body()
+  } finally {
+    await client.query('reset lock_timeout').catch(() => {})
+  }
+}

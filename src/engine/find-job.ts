@@ -1,0 +1,101 @@
+// One job with what is known of it, whatever phase it is in.
+
+import type { State } from '../ground/states.ts'
+import type { Database } from './database.ts'
+import type { Queryable } from './seam.ts'
+
+/** A job as `rowlock.job` shows it. */
+export interface JobRow {
+  readonly id: string
+  readonly state: State
+  readonly queue: string
+  readonly kind: string
+  readonly priority: number
+  /** How often it was claimed. */
+  readonly attempt: number
+  readonly failures: number
+  readonly maxAttempts: number
+  readonly availableAt: Date
+  readonly enqueuedAt: Date
+  readonly claimedAt: Date | null
+  readonly startedAt: Date | null
+  /** When it ended, or became a dead letter. */
+  readonly finishedAt: Date | null
+  readonly expiresAt: Date | null
+  readonly workerId: string | null
+  readonly tenantId: string | null
+  readonly dedupeKey: string | null
+  /** As it was given; null when the handler gets one of the installation's. */
+  readonly idempotencyKey: string | null
+  /** Why it is retryable, failed or a dead letter. */
+  readonly cause: string | null
+  readonly actor: string | null
+  readonly reason: string | null
+  readonly input: unknown
+  readonly result: unknown
+  readonly metadata: Readonly<Record<string, unknown>> | null
+  readonly retriedFrom: string | null
+  /** Attempts that did not end the job well, oldest first. */
+  readonly attempts: readonly AttemptRow[]
+}
+
+/** An attempt that did not end its job well. */
+export interface AttemptRow {
+  readonly attempt: number
+  readonly outcome: 'failed' | 'timed_out' | 'lost' | 'snoozed' | 'handed_back' | 'cancelled'
+  readonly cause: string | null
+  readonly error: unknown
+  readonly workerId: string
+  readonly claimedAt: Date
+  readonly startedAt: Date | null
+  readonly endedAt: Date
+}
+
+const QUERY = `
+select (to_jsonb(j) - 'id' - 'timeout' || jsonb_build_object(
+         'id', j.id::text, 'retried_from', j.retried_from::text,
+         'attempts', coalesce((
+           select jsonb_agg(to_jsonb(a) - 'job_id' order by a.attempt, a.ended_at)
+             from rowlock.attempt a where a.job_id = j.id), '[]')))::text as reply
+  from rowlock.job j
+ where j.id = $1::text::bigint`
+
+export async function findJob(
+  database: Database,
+  queryable: Queryable | undefined,
+  id: string,
+): Promise<JobRow | null> {
+  const rows =
+    queryable === undefined
+      ? await database.query<{ reply: string }>(QUERY, [id])
+      : await database.queryOn<{ reply: string }>(queryable, QUERY, [id])
+  const [row] = rows
+  return row === undefined ? null : read(JSON.parse(row.reply))
+}
+
+const DATES = /^\d{4,}-\d\d-\d\dT/
+
+function read(row: Record<string, unknown>): JobRow {
+  const { attempts, input, result, metadata, ...rest } = row
+  const named = names(rest)
+  return {
+    ...named,
+    input,
+    result,
+    metadata,
+    attempts: (attempts as Record<string, unknown>[]).map(({ error, ...attempt }) => ({
+      ...names(attempt),
+      error,
+    })),
+  } as unknown as JobRow
+}
+
+/** snake_case to camelCase, instants to dates. */
+function names(row: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [
+      name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+      name.endsWith('_at') && typeof value === 'string' && DATES.test(value) ? new Date(value) : value,
+    ]),
+  )
+}

@@ -1,0 +1,257 @@
+// Every verb a producer or operator calls, typed, over the SQL functions; in a transaction of its own or in the caller's.
+
+import { type Duration, durationMs } from '../ground/duration.ts'
+import { RowlockError } from '../ground/errors.ts'
+import { checkInteger } from '../ground/integer.ts'
+import type { AnyJob, AnyRequest, EnqueueOptions, InputOf } from '../ground/job.ts'
+import { isJobDefinition } from '../ground/job.ts'
+import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
+import { checkQueue } from '../ground/names.ts'
+import { checkOptions } from '../ground/nearest.ts'
+import { isStorableText } from '../ground/text.ts'
+import type { Database } from './database.ts'
+import { type Enqueued, enqueueAll, type Requests, type Send, storeBatch } from './enqueue.ts'
+import { findJob, type JobRow } from './find-job.ts'
+import type { Queryable } from './seam.ts'
+
+/** Who did it, and why; kept where it can be read later. */
+export interface Operator {
+  readonly actor?: string | undefined
+  readonly reason?: string | undefined
+}
+
+/** What an enqueue middleware sees: the requests of one statement, which it may replace. */
+export interface EnqueueContext {
+  requests: readonly AnyRequest[]
+  /** Whether the caller's own transaction carries the call. */
+  readonly inTransaction: boolean
+}
+
+/** Wraps each statement of an enqueue. Tracing, tenancy and redaction hang on it. */
+export type EnqueueMiddleware = (
+  context: EnqueueContext,
+  next: () => Promise<readonly Enqueued[]>,
+) => Promise<readonly Enqueued[]>
+
+/** Settings of a queue that can be changed while it runs. */
+export interface QueueSettings {
+  /** How long history is kept. Unit: days, one of 0 (none), 1, 7, 30, 90. Default 7. */
+  readonly retentionDays?: (typeof RETENTION_CLASSES_DAYS)[number] | undefined
+  /** A due job should start within this time. Default 1 min. */
+  readonly targetWait?: Duration | undefined
+}
+
+export class Verbs {
+  readonly #database: Database
+  readonly #queryable: Queryable | undefined
+  readonly #middleware: EnqueueMiddleware[]
+
+  constructor(database: Database, queryable: Queryable | undefined, middleware: EnqueueMiddleware[]) {
+    this.#database = database
+    this.#queryable = queryable
+    this.#middleware = middleware
+  }
+
+  /**
+   * Put one job in.
+   *
+   * Transaction: may run in the caller's: the job then exists when, and only if, it commits.
+   * Errors: INVALID_OPTION, INPUT_NOT_STORABLE, INPUT_TOO_LARGE, INPUT_REFUSED, before anything is sent;
+   * DATABASE_UNAVAILABLE; OUTCOME_UNKNOWN when the answer was lost: a dedupe key makes the repeat safe.
+   * Source: sql/functions/store.sql
+   */
+  async enqueue<J extends AnyJob>(job: J, input: InputOf<J>, options?: EnqueueOptions): Promise<Enqueued> {
+    if (!isJobDefinition(job)) {
+      throw new RowlockError('INVALID_OPTION', 'enqueue takes a job that defineJob made', { path: 'job' })
+    }
+    const request: AnyRequest = { definition: job, input, ...(options !== undefined && { options }) }
+    const [result] = await this.#send([request], this.#queryable)
+    return result!
+  }
+
+  /**
+   * Put many jobs in: all or none, results in order. Takes arrays, iterables and async iterables of `job.with(…)`.
+   *
+   * Transaction: one statement up to 1,000 jobs; more are one transaction, or a savepoint in the caller's.
+   * Errors: as enqueue, with the `index` of the job at fault.
+   * Source: sql/functions/store.sql
+   */
+  async enqueueMany(requests: Requests): Promise<Enqueued[]> {
+    return enqueueAll(this.#database, this.#queryable, requests, this.#send)
+  }
+
+  /**
+   * Ask for a job to be stopped for good. A running job is aborted at its worker's next heartbeat, or at once where
+   * LISTEN works; it is cancelled when its handler ends, unless the handler ends well.
+   *
+   * Transaction: may run in the caller's (READ COMMITTED); locks the job's row.
+   * Errors: JOB_NOT_FOUND, JOB_BUSY, WRONG_ISOLATION. A job that has already ended is left alone.
+   * Source: sql/functions/cancel.sql
+   */
+  cancel(id: string, operator: Operator = {}): Promise<'cancelled' | 'requested' | 'already_ended'> {
+    return this.#byId('cancel', id, operator)
+  }
+
+  /**
+   * Make a scheduled or retryable job due at once.
+   *
+   * Transaction: may run in the caller's; locks the job's row.
+   * Errors: JOB_NOT_FOUND, JOB_BUSY, WRONG_STATE, WRONG_ISOLATION.
+   * Source: sql/functions/run_now.sql
+   */
+  async runNow(id: string, operator: Operator = {}): Promise<void> {
+    await this.#byId('run_now', id, operator)
+  }
+
+  /**
+   * Change the priority of a waiting job.
+   *
+   * Unit: −10 to 10, higher first.
+   * Transaction: may run in the caller's; locks the job's row.
+   * Errors: INVALID_OPTION, JOB_NOT_FOUND, JOB_BUSY, WRONG_STATE, WRONG_ISOLATION.
+   * Source: sql/functions/prioritize.sql
+   */
+  async prioritize(id: string, priority: number, operator: Operator = {}): Promise<void> {
+    const { min, max } = LIMITS.priority
+    const checked = checkInteger(priority, { name: 'priority', min, max })
+    await this.#byId('prioritize', id, operator, '$4::text::integer', [String(checked)])
+  }
+
+  /**
+   * Put a dead letter back in its queue: the same job, its failures forgotten.
+   *
+   * Transaction: may run in the caller's; takes the job's dedupe key again.
+   * Errors: JOB_NOT_FOUND, WRONG_STATE, DEDUPE_KEY_TAKEN with `holder`, WRONG_ISOLATION.
+   * Source: sql/functions/redrive.sql
+   */
+  async redrive(id: string, operator: Operator = {}): Promise<void> {
+    await this.#byId('redrive', id, operator)
+  }
+
+  /**
+   * Give a dead letter up: it moves to history as cancelled, reason `discarded`.
+   *
+   * Errors: JOB_NOT_FOUND, WRONG_STATE, WRONG_ISOLATION.
+   * Source: sql/functions/discard.sql
+   */
+  async discard(id: string, operator: Operator = {}): Promise<void> {
+    await this.#byId('discard', id, operator)
+  }
+
+  /**
+   * Run an ended job again: a new job with the same input and settings. Answers the new job's id.
+   *
+   * Transaction: may run in the caller's; takes the job's dedupe key.
+   * Errors: JOB_NOT_FOUND, WRONG_STATE, DEDUPE_KEY_TAKEN with `holder`, WRONG_ISOLATION.
+   * Source: sql/functions/retry.sql
+   */
+  async retry(id: string, operator: Operator = {}): Promise<{ readonly id: string }> {
+    return { id: await this.#byId<string>('retry', id, operator) }
+  }
+
+  /**
+   * Stop claims of a queue; what runs goes on. Answers whether anything changed.
+   *
+   * Source: sql/functions/pause.sql
+   */
+  async pause(queue: string, operator: Operator = {}): Promise<boolean> {
+    return (await this.#onQueue('pause', queue, operator)) === 'true'
+  }
+
+  /**
+   * Let a paused queue be claimed again. Answers whether anything changed.
+   *
+   * Source: sql/functions/resume.sql
+   */
+  async resume(queue: string, operator: Operator = {}): Promise<boolean> {
+    return (await this.#onQueue('resume', queue, operator)) === 'true'
+  }
+
+  /**
+   * Change settings of a queue; what is absent stays.
+   *
+   * Errors: INVALID_OPTION.
+   * Source: sql/functions/set_queue.sql
+   */
+  async setQueue(queue: string, settings: QueueSettings, operator: Operator = {}): Promise<void> {
+    checkOptions(settings, ['retentionDays', 'targetWait'], 'setQueue')
+    const { retentionDays, targetWait } = settings
+    if (retentionDays !== undefined && !RETENTION_CLASSES_DAYS.includes(retentionDays)) {
+      const known = RETENTION_CLASSES_DAYS.join(', ')
+      throw new RowlockError('INVALID_OPTION', `retentionDays must be one of ${known}`, {
+        path: 'retentionDays',
+      })
+    }
+    const { min, max } = LIMITS.targetWaitMs
+    const wire = {
+      retention_days: retentionDays,
+      target_wait:
+        targetWait === undefined
+          ? undefined
+          : `${durationMs(targetWait, { name: 'targetWait', min, max })} ms`,
+    }
+    await this.#onQueue('set_queue', queue, operator, '$4::text::jsonb', [JSON.stringify(wire)])
+  }
+
+  /**
+   * A job in whatever phase it is, or null when none has this id.
+   *
+   * Source: sql/views/job.sql
+   */
+  async job(id: string): Promise<JobRow | null> {
+    return findJob(this.#database, this.#queryable, checkId(id))
+  }
+
+  readonly #send: Send = async (requests, queryable) => {
+    const context: EnqueueContext = { requests, inTransaction: this.#queryable !== undefined }
+    const run = (n: number): Promise<readonly Enqueued[]> => {
+      const middleware = this.#middleware[n]
+      if (middleware === undefined) return storeBatch(this.#database, queryable, context.requests)
+      return middleware(context, () => run(n + 1))
+    }
+    return run(0)
+  }
+
+  #byId<T>(verb: string, id: string, operator: Operator, more = '', values: unknown[] = []): Promise<T> {
+    const { actor, reason } = checkOperator(operator)
+    const args = `$1::text::bigint, ${more}${more && ', '}$2::text, $3::text`
+    return this.#call<T>(verb, args, [checkId(id), actor ?? null, reason ?? null, ...values])
+  }
+
+  #onQueue<T>(
+    verb: string,
+    queue: string,
+    operator: Operator,
+    more = '',
+    values: unknown[] = [],
+  ): Promise<T> {
+    const { actor, reason } = checkOperator(operator)
+    const args = `$1::text, ${more}${more && ', '}$2::text, $3::text`
+    return this.#call<T>(verb, args, [checkQueue(queue), actor ?? null, reason ?? null, ...values])
+  }
+
+  #call<T>(verb: string, args: string, values: unknown[]): Promise<T> {
+    if (this.#queryable !== undefined) return this.#database.callOn<T>(this.#queryable, verb, args, values)
+    return this.#database.call<T>(verb, args, values, { write: verb })
+  }
+}
+
+function checkOperator(operator: Operator): Operator {
+  checkOptions(operator, ['actor', 'reason'], 'the operator')
+  for (const name of ['actor', 'reason'] as const) {
+    const value = operator[name]
+    if (value !== undefined && (typeof value !== 'string' || !isStorableText(value))) {
+      throw new RowlockError('INVALID_OPTION', `${name} must be text`, { path: name })
+    }
+  }
+  return operator
+}
+
+function checkId(id: unknown): string {
+  if (typeof id === 'string' && /^[1-9]\d{0,18}$/.test(id) && BigInt(id) < 2n ** 63n) return id
+  throw new RowlockError(
+    'INVALID_OPTION',
+    `a job's id is a string of digits; got ${String(id).slice(0, 40)}`,
+    { path: 'id' },
+  )
+}

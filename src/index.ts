@@ -1,0 +1,53 @@
+// `rowlock`: everything that producers and workers need.
+
+export type { DatabaseOptions } from './engine/database.ts'
+export type { Enqueued, Requests } from './engine/enqueue.ts'
+export type { AttemptRow, JobRow } from './engine/find-job.ts'
+export type { MigrateReport } from './engine/migrate.ts'
+export { RELEASE } from './engine/release.ts'
+export type { PooledClient, PoolLike, Queryable } from './engine/seam.ts'
+export type {
+  EnqueueContext,
+  EnqueueMiddleware,
+  Operator,
+  QueueSettings,
+  Verbs,
+} from './engine/verbs.ts'
+export type { Backoff } from './ground/backoff.ts'
+export { exponential, fixed, list } from './ground/backoff.ts'
+export type { Cancel, Decision, Snooze } from './ground/decisions.ts'
+export { cancel, PermanentError, permanent, snooze } from './ground/decisions.ts'
+export type { Duration } from './ground/duration.ts'
+export type { RowlockErrorCode } from './ground/errors.ts'
+export { isRowlockError, RowlockError } from './ground/errors.ts'
+export type {
+  AnyJob,
+  AnyRequest,
+  EnqueueOptions,
+  InputOf,
+  JobDefinition,
+  JobOptions,
+  JobRequest,
+  OutputOf,
+  ResultOf,
+  RetryOptions,
+} from './ground/job.ts'
+export { defineJob } from './ground/job.ts'
+export { LIMITS } from './ground/limits.ts'
+export type { State } from './ground/states.ts'
+export type { Rowlock, RowlockOptions } from './rowlock.ts'
+export { createRowlock } from './rowlock.ts'
+export type { AbortCause } from './worker/aborted.ts'
+export { isAborted, JobAborted } from './worker/aborted.ts'
+export type {
+  Handler,
+  HandlerContext,
+  HandlerOptions,
+  RunningJob,
+  TransactionContext,
+} from './worker/handler.ts'
+export { handle, handleInTransaction } from './worker/handler.ts'
+export type { Logger } from './worker/log.ts'
+export type { HandlerMiddleware } from './worker/middleware.ts'
+export type { QueueOptions, WorkerOptions } from './worker/options.ts'
+export type { StopOptions, Worker, WorkerEvents, WorkerStatus } from './worker/worker.ts'

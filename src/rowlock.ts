@@ -1,0 +1,93 @@
+// The front of the house: a client that enqueues and operates, and makes workers.
+
+import { Database, type DatabaseOptions } from './engine/database.ts'
+import { type MigrateReport, migrate } from './engine/migrate.ts'
+import type { Queryable } from './engine/seam.ts'
+import { type EnqueueMiddleware, Verbs } from './engine/verbs.ts'
+import { RowlockError } from './ground/errors.ts'
+import { checkOptions } from './ground/nearest.ts'
+import type { WorkerOptions } from './worker/options.ts'
+import { Worker } from './worker/worker.ts'
+
+/** Options of a client: a `connectionString` or a `pool`, and where Rowlock lives. */
+export type RowlockOptions = DatabaseOptions
+
+export class Rowlock extends Verbs {
+  readonly #database: Database
+  readonly #middleware: EnqueueMiddleware[]
+
+  constructor(database: Database, middleware: EnqueueMiddleware[] = []) {
+    super(database, undefined, middleware)
+    this.#database = database
+    this.#middleware = middleware
+  }
+
+  /**
+   * Every verb in the caller's transaction: what it does exists when, and only if, that commits.
+   *
+   * @example
+   * await client.query('begin')
+   * await client.query('insert into invoice …')
+   * await rowlock.in(client).enqueue(syncInvoice, { invoiceId: '42' })
+   * await client.query('commit')
+   */
+  in(tx: Queryable): Verbs {
+    if (typeof tx?.query !== 'function') {
+      throw new RowlockError(
+        'INVALID_OPTION',
+        'in takes a client with query(text, values), in its transaction',
+        { path: 'tx' },
+      )
+    }
+    return new Verbs(this.#database, tx, this.#middleware)
+  }
+
+  /** Wrap each statement of an enqueue. The first one added is the outermost. */
+  use(middleware: EnqueueMiddleware): this {
+    if (typeof middleware !== 'function') {
+      throw new RowlockError('INVALID_OPTION', 'use takes a function (context, next)', { path: 'middleware' })
+    }
+    this.#middleware.push(middleware)
+    return this
+  }
+
+  /** A worker for these handlers. Nothing happens before its `start()`. Errors: INVALID_OPTION, HANDLER_CONFLICT. */
+  worker(options: WorkerOptions): Worker {
+    return new Worker(this.#database, options)
+  }
+
+  /**
+   * Bring the schema to this release. Safe when many processes start at once.
+   *
+   * Errors: SCHEMA_NEWER, MIGRATION_CHANGED, MIGRATION_FAILED, DATABASE_UNAVAILABLE.
+   */
+  migrate(): Promise<MigrateReport> {
+    return migrate(this.#database)
+  }
+
+  /** End the connections that this client made. A pool that was passed in stays open. Idempotent. */
+  close(): Promise<void> {
+    return this.#database.close()
+  }
+}
+
+const KNOWN = [
+  'connectionString',
+  'pool',
+  'schema',
+  'maxConnections',
+  'statementTimeoutMs',
+  'applicationName',
+]
+
+/**
+ * Make a client. It connects at first use, starts no timer and keeps no process alive.
+ *
+ * Errors: INVALID_OPTION.
+ * @example
+ * const rowlock = createRowlock({ connectionString: process.env.DATABASE_URL })
+ */
+export function createRowlock(options: RowlockOptions): Rowlock {
+  checkOptions(options, KNOWN, 'createRowlock')
+  return new Rowlock(new Database(options))
+}

@@ -1,0 +1,177 @@
+// Fills the slots: one claim for all queues with room, and sleep without losing a wake-up.
+
+import { type Claim, claim, type Want } from '../engine/claim.ts'
+import type { Database } from '../engine/database.ts'
+import { sleep } from '../engine/lease.ts'
+import { isRowlockError } from '../ground/errors.ts'
+import type { Frontier } from './frontier.ts'
+import type { Lease } from './lease.ts'
+import { Loop } from './loop.ts'
+import type { Slots } from './slots.ts'
+
+export interface FetcherOptions {
+  readonly database: Database
+  readonly lease: Lease
+  readonly slots: Slots
+  readonly frontier: Frontier
+  readonly pollMs: number
+  readonly pollListeningMs: number
+  readonly timeoutMs: number
+  /** Whether notices are heard. */
+  readonly isListening: () => boolean
+  /** Whether nothing may be claimed now: outcomes pile up, or the worker drains. */
+  readonly isHeld: () => boolean
+  readonly onClaim: (claimed: Claim) => void
+  readonly onError: (error: unknown) => void
+}
+
+const FIRST_PAUSE_MS = 2
+const LONGEST_PAUSE_MS = 100
+/** A flag outlives the sleep it announces by this much. */
+const FLAG_SLACK_MS = 5_000
+
+export class Fetcher {
+  readonly #options: FetcherOptions
+  readonly #loop: Loop
+  /** Queues on which this worker's flag is up. */
+  readonly #flags = new Set<string>()
+  #flagsOf: string | undefined
+  /** Flags went up and some transaction may not have seen them: until `mark` is passed, the worker keeps looking. */
+  #settling: { mark: number | undefined; pauseMs: number } | undefined
+
+  constructor(options: FetcherOptions) {
+    this.#options = options
+    this.#loop = new Loop({
+      run: () => this.#look(),
+      everyMs: options.pollMs,
+      errorMaxMs: 5_000,
+      onError: (error) => {
+        options.frontier.drop()
+        options.onError(error)
+      },
+    })
+  }
+
+  start(): void {
+    this.#loop.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#loop.stop()
+  }
+
+  /** One look. */
+  runOnce(): Promise<number | undefined> {
+    return this.#loop.runOnce()
+  }
+
+  /** There may be something to claim: a slot is free, outcomes were written, the lease was granted. */
+  nudge(): void {
+    this.#loop.nudge()
+  }
+
+  /** A notice for this queue. */
+  wake(queue: string): void {
+    if (!this.#options.slots.hasRoom(queue)) return
+    this.#options.frontier.drop()
+    this.#loop.nudge()
+  }
+
+  /** Forget what is known of the database: the connection or the identity is another. */
+  reset(): void {
+    this.#flags.clear()
+    this.#settling = undefined
+    this.#options.frontier.drop()
+    this.#loop.nudge()
+  }
+
+  async #look(): Promise<number | undefined> {
+    const { lease, slots, frontier, isHeld, onClaim } = this.#options
+    const workerId = lease.workerId
+    if (workerId === undefined || isHeld()) return this.#pollMs()
+    if (this.#flagsOf !== workerId) {
+      this.#flags.clear()
+      this.#settling = undefined
+      this.#flagsOf = workerId
+    }
+    const wanted = slots.wants()
+    if (wanted.length === 0) return this.#pollMs()
+
+    const wants = wanted.map((want) => this.#withFrontier(want))
+    const wasFull = wants.every(({ from }) => from === undefined)
+    const claimed = await this.#claim(workerId, wants)
+    if (claimed === null) return this.#pollMs()
+    frontier.note(claimed.jobs, wasFull, claimed.lookedMs, performance.now())
+    for (const queue of Object.keys(claimed.found)) this.#flags.delete(queue)
+    if (claimed.jobs.length > 0) {
+      if (lease.workerId === workerId) onClaim(claimed)
+      return 0 // a short claim is no proof of emptiness
+    }
+    if (!wasFull) {
+      frontier.drop()
+      return 0
+    }
+    return this.#rest(workerId, wants, claimed)
+  }
+
+  /** Nothing was found: raise the flags, look until they are sure to be seen, then sleep. */
+  async #rest(workerId: string, wants: readonly Want[], seen: Claim): Promise<number> {
+    if (this.#options.isListening()) {
+      const bare = wants.map(({ queue }) => queue).filter((queue) => !this.#flags.has(queue))
+      if (bare.length > 0) {
+        const { database, timeoutMs } = this.#options
+        await sleep(database, workerId, bare, this.#flagMs(), timeoutMs)
+        for (const queue of bare) this.#flags.add(queue)
+        this.#settling = { mark: undefined, pauseMs: FIRST_PAUSE_MS }
+        return 0
+      }
+      if (this.#settling !== undefined) {
+        // The first look after the commit of the flags sets the mark; the flags are seen by whoever is not older.
+        this.#settling.mark ??= seen.xmax
+        if (seen.xmin < this.#settling.mark) {
+          const { pauseMs } = this.#settling
+          this.#settling.pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)
+          return this.#untilDue(seen, pauseMs)
+        }
+        this.#settling = undefined
+      }
+    } else {
+      this.#flags.clear()
+      this.#settling = undefined
+    }
+    return this.#untilDue(seen, this.#pollMs())
+  }
+
+  async #claim(workerId: string, wants: readonly Want[]): Promise<Claim | null> {
+    const { database, lease, timeoutMs } = this.#options
+    try {
+      const sleepingMs = this.#flags.size > 0 ? this.#flagMs() : null
+      return await claim(database, workerId, wants, sleepingMs, timeoutMs)
+    } catch (error) {
+      if (!isRowlockError(error, 'LEASE_LOST')) throw error
+      if (lease.lastWorkerId === workerId) lease.lose()
+      return null
+    }
+  }
+
+  #withFrontier(want: Want): Want {
+    const from = this.#options.frontier.from(want.queue, performance.now())
+    return from === undefined ? want : { ...want, from }
+  }
+
+  #untilDue(seen: Claim, ms: number): number {
+    if (seen.nextDueMs === null) return ms
+    // Instants are rounded down to the millisecond.
+    return Math.min(ms, Math.max(1, seen.nextDueMs - seen.nowMs + 1))
+  }
+
+  #pollMs(): number {
+    const { isListening, pollMs, pollListeningMs } = this.#options
+    const ms = isListening() ? Math.max(pollMs, pollListeningMs) : pollMs
+    return ms * (0.8 + Math.random() * 0.4)
+  }
+
+  #flagMs(): number {
+    return this.#options.pollListeningMs * 1.2 + FLAG_SLACK_MS
+  }
+}

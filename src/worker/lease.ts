@@ -1,0 +1,70 @@
+// Whether this process may run what it claimed. Judged by its own monotonic clock from the moment a beat was sent,
+// so that it gives up before the database does.
+
+import { randomUUID } from 'node:crypto'
+
+export class Lease {
+  #workerId: string | undefined
+  #until = 0
+  #timer: NodeJS.Timeout | undefined
+  readonly #leaseMs: number
+  readonly #onLost: (workerId: string) => void
+
+  constructor(leaseMs: number, onLost: (workerId: string) => void) {
+    this.#leaseMs = leaseMs
+    this.#onLost = onLost
+  }
+
+  /** The identity of this process while the lease holds. A new one for each beginning. */
+  get workerId(): string | undefined {
+    return this.holds ? this.#workerId : undefined
+  }
+
+  /** The identity, even if its lease may be over; for those who must end it. */
+  get lastWorkerId(): string | undefined {
+    return this.#workerId
+  }
+
+  /** Can this process still prove its right? */
+  get holds(): boolean {
+    return this.#workerId !== undefined && performance.now() < this.#until
+  }
+
+  /** Unit: ms, 0 when it is over. */
+  get leftMs(): number {
+    return this.#workerId === undefined ? 0 : Math.max(0, this.#until - performance.now())
+  }
+
+  static newId(): string {
+    return randomUUID()
+  }
+
+  /** The database granted a lease to this identity; the question was sent at `sentAt`. */
+  granted(workerId: string, sentAt: number): void {
+    this.#workerId = workerId
+    this.#until = sentAt + this.#leaseMs
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.check(), Math.max(1, this.#until - performance.now()) + 1)
+  }
+
+  /** Notice that the lease is over, also after the process slept or its event loop was blocked. */
+  check(): void {
+    if (this.#workerId === undefined || this.holds) return
+    this.lose()
+  }
+
+  /** The lease is over, for ever. */
+  lose(): void {
+    const workerId = this.#workerId
+    if (workerId === undefined) return
+    this.drop()
+    this.#onLost(workerId)
+  }
+
+  /** Forget the identity without telling anybody: at the end of a shutdown. */
+  drop(): void {
+    clearTimeout(this.#timer)
+    this.#workerId = undefined
+    this.#until = 0
+  }
+}

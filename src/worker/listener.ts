@@ -1,0 +1,141 @@
+// Listens on one session of its own, and proves that it hears: a notice sent on that session must come back to it.
+// Behind a transaction pooler it does not, and the worker polls instead.
+
+import { randomBytes } from 'node:crypto'
+import type { Database } from '../engine/database.ts'
+import { quoteIdentifier } from '../engine/schema.ts'
+import type { PooledClient } from '../engine/seam.ts'
+import { Loop } from './loop.ts'
+
+export interface ListenerOptions {
+  readonly database: Database
+  readonly onQueue: (queue: string) => void
+  readonly onCancel: (workerId: string) => void
+  /** Hearing began, or ended. */
+  readonly onChange: (proven: boolean) => void
+  readonly onError: (error: unknown) => void
+}
+
+const PROBE_MS = 2_000
+const PROVE_EVERY_MS = 30_000
+/** Not heard, though connected: a pooler does not change by the second. */
+const DEAF_EVERY_MS = 60_000
+
+export class Listener {
+  readonly #options: ListenerOptions
+  readonly #loop: Loop
+  #client: PooledClient | undefined
+  #channel: string | undefined
+  #proven = false
+  #probe: { readonly nonce: string; readonly heard: () => void } | undefined
+
+  constructor(options: ListenerOptions) {
+    this.#options = options
+    this.#loop = new Loop({
+      run: () => this.#round(),
+      everyMs: PROVE_EVERY_MS,
+      errorMaxMs: 15_000,
+      onError: (error) => {
+        this.#drop()
+        options.onError(error)
+      },
+    })
+  }
+
+  /** A notice was heard on this session, and nothing has gone wrong since. */
+  get isProven(): boolean {
+    return this.#proven
+  }
+
+  start(): void {
+    this.#loop.start()
+  }
+
+  runOnce(): Promise<number | undefined> {
+    return this.#loop.runOnce()
+  }
+
+  async stop(): Promise<void> {
+    const stopped = this.#loop.stop()
+    this.#probe?.heard()
+    this.#drop()
+    await stopped
+    this.#drop()
+  }
+
+  async #round(): Promise<number | undefined> {
+    this.#client ??= await this.#connect()
+    const heard = await this.#prove(this.#client)
+    this.#set(heard)
+    return heard ? PROVE_EVERY_MS : DEAF_EVERY_MS
+  }
+
+  async #connect(): Promise<PooledClient> {
+    const { database } = this.#options
+    this.#channel = await database.call<string>('channel', '', [], { timeoutMs: 5_000 })
+    const client = await database.connect()
+    client.on?.('error', (error: unknown) => this.#lost(client, error))
+    client.on?.('end' as 'error', () => this.#lost(client, new Error('the listening session ended')))
+    client.on?.('notification', (message: { payload?: string }) => this.#hear(message.payload ?? ''))
+    try {
+      await database.queryOn(client, `listen ${quoteIdentifier(this.#channel)}`, [], { timeoutMs: 5_000 })
+    } catch (error) {
+      client.release(true)
+      throw error
+    }
+    return client
+  }
+
+  /** A round trip on this very session, there and back. */
+  async #prove(client: PooledClient): Promise<boolean> {
+    const nonce = randomBytes(8).toString('hex')
+    let timer: NodeJS.Timeout | undefined
+    const heard = new Promise<boolean>((resolve) => {
+      this.#probe = { nonce, heard: () => resolve(true) }
+      timer = setTimeout(() => resolve(false), PROBE_MS)
+    })
+    try {
+      const sql = 'select pg_notify($1, $2)'
+      await this.#options.database.queryOn(client, sql, [this.#channel, `probe ${nonce}`], {
+        timeoutMs: 5_000,
+      })
+      return await heard
+    } finally {
+      clearTimeout(timer)
+      this.#probe = undefined
+    }
+  }
+
+  #hear(payload: string): void {
+    const space = payload.indexOf(' ')
+    const word = payload.slice(0, space)
+    const rest = payload.slice(space + 1)
+    if (word === 'queue') this.#options.onQueue(rest)
+    else if (word === 'cancel') this.#options.onCancel(rest)
+    else if (word === 'probe' && rest === this.#probe?.nonce) this.#probe.heard()
+  }
+
+  #lost(client: PooledClient, error: unknown): void {
+    if (client !== this.#client) return
+    this.#drop()
+    this.#options.onError(error)
+    this.#loop.nudge()
+  }
+
+  #drop(): void {
+    const client = this.#client
+    this.#client = undefined
+    try {
+      client?.release(true)
+    } catch {
+      // released already
+    }
+    this.#set(false)
+  }
+
+  #set(proven: boolean): void {
+    if (proven === this.#proven) return
+    this.#proven = proven
+    this.#options.onChange(proven)
+  }
+}

@@ -1,0 +1,85 @@
+// The shape of every background loop: start, stop, runOnce. A run that fails comes back, with capped backoff, for ever.
+
+/** What a loop does and when. */
+export interface LoopOptions {
+  /** One round. May answer when the next is due (ms); otherwise it is due after `everyMs`. */
+  readonly run: () => Promise<number | undefined>
+  readonly everyMs: number
+  /** The longest pause after a failure. Unit: ms. */
+  readonly errorMaxMs: number
+  readonly onError: (error: unknown) => void
+}
+
+export class Loop {
+  readonly #options: LoopOptions
+  #running = false
+  #timer: NodeJS.Timeout | undefined
+  #inFlight: Promise<number | undefined> | undefined
+  #nudged = false
+  #failures = 0
+
+  constructor(options: LoopOptions) {
+    this.#options = options
+  }
+
+  get isRunning(): boolean {
+    return this.#running
+  }
+
+  start(): void {
+    if (this.#running) return
+    this.#running = true
+    this.#schedule(0)
+  }
+
+  /** No round begins after this; resolves when the one in flight has ended. */
+  async stop(): Promise<void> {
+    this.#running = false
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    await this.#inFlight?.catch(() => {})
+  }
+
+  /** One round now; joins the one in flight. For tests, and for whoever cannot wait. */
+  runOnce(): Promise<number | undefined> {
+    this.#inFlight ??= this.#options.run().finally(() => {
+      this.#inFlight = undefined
+    })
+    return this.#inFlight
+  }
+
+  /** Do not wait for the next round to be due. While one is in flight, another follows at once. */
+  nudge(): void {
+    if (!this.#running) return
+    if (this.#inFlight !== undefined) this.#nudged = true
+    else this.#schedule(0)
+  }
+
+  #schedule(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => void this.#round(), Math.min(ms, 2 ** 31 - 1))
+  }
+
+  async #round(): Promise<void> {
+    this.#timer = undefined
+    let next: number
+    try {
+      next = (await this.runOnce()) ?? this.#options.everyMs
+      this.#failures = 0
+    } catch (error) {
+      this.#failures++
+      next =
+        Math.min(this.#options.errorMaxMs, 100 * 2 ** Math.min(this.#failures, 16)) *
+        (0.5 + Math.random() / 2)
+      try {
+        this.#options.onError(error)
+      } catch {
+        // a listener that throws must not end the loop
+      }
+    }
+    if (!this.#running) return
+    const nudged = this.#nudged && this.#failures === 0
+    this.#nudged = false
+    this.#schedule(nudged ? 0 : next)
+  }
+}

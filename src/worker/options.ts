@@ -1,0 +1,192 @@
+// What can be asked of a worker, checked early, with every default filled in.
+
+import os from 'node:os'
+import { type Duration, durationMs } from '../ground/duration.ts'
+import { RowlockError } from '../ground/errors.ts'
+import { checkInteger } from '../ground/integer.ts'
+import { LIMITS } from '../ground/limits.ts'
+import { checkQueue } from '../ground/names.ts'
+import { checkOptions } from '../ground/nearest.ts'
+import { type Handler, handlersByKind } from './handler.ts'
+import { type Logger, stderrLogger } from './log.ts'
+
+/** How a worker serves one queue. */
+export interface QueueOptions {
+  /** Handlers of this queue that run at once in this process. Unit: default 10, 1 to 1,000. */
+  readonly concurrency?: number | undefined
+  /** Jobs that are claimed ahead of a free slot. Unit: default the concurrency, at most 100. */
+  readonly prefetch?: number | undefined
+}
+
+/** Options of a worker. */
+export interface WorkerOptions {
+  /** Complete before the start: their kinds are what this worker claims. */
+  readonly handlers: readonly Handler[]
+  /** Queues by name. Default: those that the handlers' jobs are defined with. */
+  readonly queues?: Readonly<Record<string, QueueOptions>> | undefined
+  /** Shown to people; need not be unique. Default: host name and process id. */
+  readonly name?: string | undefined
+  /** How long jobs of a dead worker wait. Default 30s. */
+  readonly lease?: Duration | undefined
+  /** Default: a third of the lease. */
+  readonly heartbeat?: Duration | undefined
+  /** How often an idle worker looks while LISTEN is not proven. Default 2s. */
+  readonly poll?: Duration | undefined
+  /** How often it looks while LISTEN is proven. Default 10s. */
+  readonly pollListening?: Duration | undefined
+  /** Whether to be woken by the database. Default true. */
+  readonly listen?: boolean | undefined
+  /** A direct address for LISTEN where `connectionString` goes through a transaction pooler. */
+  readonly listenConnectionString?: string | undefined
+  /** How long running handlers may go on after `stop()`. Default 30s. */
+  readonly grace?: Duration | undefined
+  /** How long a handler may take to settle after its signal. Default 5s. */
+  readonly abortGrace?: Duration | undefined
+  /** At so many handlers that ignored their signal the worker drains and reports itself unfit. Default 5. */
+  readonly stuckSlots?: number | undefined
+  /** How long an outcome waits for company. Default 5ms. */
+  readonly flush?: Duration | undefined
+  /** How often the worker on duty looks for expired leases. Default 2s. */
+  readonly maintenance?: Duration | undefined
+  /** The first SIGTERM or SIGINT drains, the second aborts. Default false: the process is yours. */
+  readonly signals?: boolean | undefined
+  /** Default: warnings and errors on stderr. */
+  readonly logger?: Logger | undefined
+}
+
+/** One queue as the worker serves it. */
+export interface ServedQueue {
+  readonly queue: string
+  readonly concurrency: number
+  readonly prefetch: number
+}
+
+/** Options with their defaults; lengths in ms. */
+export interface WorkerSettings {
+  readonly handlers: ReadonlyMap<string, Handler>
+  readonly queues: readonly ServedQueue[]
+  readonly name: string
+  readonly leaseMs: number
+  readonly heartbeatMs: number
+  readonly pollMs: number
+  readonly pollListeningMs: number
+  readonly listen: boolean
+  readonly listenConnectionString: string | undefined
+  readonly graceMs: number
+  readonly abortGraceMs: number
+  readonly stuckSlots: number
+  readonly flushMs: number
+  readonly maintenanceMs: number
+  readonly signals: boolean
+  readonly logger: Logger
+}
+
+const KNOWN = [
+  'handlers',
+  'queues',
+  'name',
+  'lease',
+  'heartbeat',
+  'poll',
+  'pollListening',
+  'listen',
+  'listenConnectionString',
+  'grace',
+  'abortGrace',
+  'stuckSlots',
+  'flush',
+  'maintenance',
+  'signals',
+  'logger',
+]
+
+/** Errors: INVALID_OPTION, HANDLER_CONFLICT. */
+export function workerSettings(options: WorkerOptions): WorkerSettings {
+  checkOptions(options, KNOWN, 'worker')
+  const handlers = handlersByKind(options.handlers)
+  if (handlers.size > LIMITS.kindsPerWorker.max) {
+    throw new RowlockError('INVALID_OPTION', `at most ${LIMITS.kindsPerWorker.max} kinds a worker`, {
+      path: 'handlers',
+    })
+  }
+  const length = (
+    name: keyof WorkerOptions,
+    limit: { default?: number; min?: number; max?: number },
+    fallback: number,
+  ) => {
+    const value = options[name]
+    if (value === undefined) return fallback
+    return durationMs(value as Duration, {
+      name,
+      ...(limit.min !== undefined && { min: limit.min }),
+      ...(limit.max !== undefined && { max: limit.max }),
+    })
+  }
+  const leaseMs = length('lease', LIMITS.leaseMs, LIMITS.leaseMs.default)
+  const heartbeatMs = length(
+    'heartbeat',
+    LIMITS.heartbeatMs,
+    Math.max(LIMITS.heartbeatMs.min, Math.floor(leaseMs / 3)),
+  )
+  if (heartbeatMs * 2 > leaseMs) {
+    throw new RowlockError('INVALID_OPTION', 'heartbeat must be at most half of the lease: one may be late', {
+      path: 'heartbeat',
+    })
+  }
+  const { min, max } = LIMITS.stuckSlots
+  return {
+    handlers,
+    queues: servedQueues(options.queues, handlers),
+    name:
+      typeof options.name === 'string' && options.name
+        ? options.name.slice(0, 200)
+        : `${os.hostname()}:${process.pid}`,
+    leaseMs,
+    heartbeatMs,
+    pollMs: length('poll', LIMITS.pollMs, LIMITS.pollMs.default),
+    pollListeningMs: length('pollListening', LIMITS.pollListeningMs, LIMITS.pollListeningMs.default),
+    listen: options.listen ?? true,
+    listenConnectionString: options.listenConnectionString,
+    graceMs: length('grace', LIMITS.graceMs, LIMITS.graceMs.default),
+    abortGraceMs: length('abortGrace', LIMITS.abortGraceMs, LIMITS.abortGraceMs.default),
+    stuckSlots:
+      options.stuckSlots === undefined
+        ? LIMITS.stuckSlots.default
+        : checkInteger(options.stuckSlots, { name: 'stuckSlots', min, max }),
+    flushMs: length('flush', LIMITS.flushMs, LIMITS.flushMs.default),
+    maintenanceMs: length('maintenance', LIMITS.maintenanceMs, LIMITS.maintenanceMs.default),
+    signals: options.signals ?? false,
+    logger: options.logger ?? stderrLogger,
+  }
+}
+
+function servedQueues(
+  queues: WorkerOptions['queues'],
+  handlers: ReadonlyMap<string, Handler>,
+): ServedQueue[] {
+  const wanted: Readonly<Record<string, QueueOptions>> =
+    queues ?? Object.fromEntries([...handlers.values()].map(({ definition }) => [definition.queue, {}]))
+  const names = Object.keys(wanted)
+  if (names.length === 0 || names.length > LIMITS.queuesPerWorker.max) {
+    throw new RowlockError('INVALID_OPTION', `queues must name 1 to ${LIMITS.queuesPerWorker.max} queues`, {
+      path: 'queues',
+    })
+  }
+  return names.map((queue) => {
+    const path = `queues.${queue}`
+    checkQueue(queue, path)
+    const options = wanted[queue] ?? {}
+    checkOptions(options, ['concurrency', 'prefetch'], path, `${path}.`)
+    const concurrency = checkInteger(options.concurrency ?? LIMITS.concurrency.default, {
+      name: `${path}.concurrency`,
+      min: LIMITS.concurrency.min,
+      max: LIMITS.concurrency.max,
+    })
+    const prefetch = checkInteger(options.prefetch ?? Math.min(concurrency, LIMITS.prefetch.max), {
+      name: `${path}.prefetch`,
+      min: LIMITS.prefetch.min,
+      max: LIMITS.prefetch.max,
+    })
+    return { queue, concurrency, prefetch }
+  })
+}

@@ -1,0 +1,195 @@
+// Runs one claimed job: reads its input, calls the handler, and says what became of it.
+
+import type { ClaimedJob } from '../engine/claim.ts'
+import type { Database } from '../engine/database.ts'
+import type { Outcome } from '../engine/finish.ts'
+import { readPayload } from '../engine/read-payload.ts'
+import { isDecision, isPermanent } from '../ground/decisions.ts'
+import { durationMs } from '../ground/duration.ts'
+import { toStorableJson } from '../ground/json.ts'
+import { LIMITS } from '../ground/limits.ts'
+import { describeThrown } from '../ground/thrown.ts'
+import { issuesText, validate } from '../ground/validate.ts'
+import type { HandlerContext, RunningJob } from './handler.ts'
+import { errorFields, type Logger, withFields } from './log.ts'
+import { type HandlerMiddleware, through } from './middleware.ts'
+import type { Run } from './run.ts'
+import { runInTransaction } from './transaction.ts'
+
+export interface RunnerOptions {
+  /** For short statements of the worker itself. */
+  readonly database: Database
+  /** For the transactions of handlers. */
+  readonly transactions: Database
+  readonly timeoutMs: number
+  readonly middleware: readonly HandlerMiddleware[]
+  readonly logger: Logger
+  /** The installation, part of idempotency keys. */
+  readonly installation: () => Promise<string>
+}
+
+const RESULT = { maxBytes: LIMITS.resultBytes.max, what: 'result' } as const
+
+/** What the handler's end means; null: nothing may be said, another owner has the job. */
+export async function runJob(run: Run, options: RunnerOptions): Promise<Outcome | null> {
+  const { job, handler } = run
+  try {
+    const raw = job.isLarge ? await readPayload(options.database, job.id, options.timeoutMs) : job.input
+    const input = await readInput(run, raw)
+    const context = makeContext(run, input, await options.installation(), options.logger)
+    if (handler.transactional) {
+      return await runInTransaction(run, context, options, (value) => outcomeOf(run, value, options.logger))
+    }
+    const value = await through(options.middleware, context, handler.run)
+    return outcomeOf(run, value, options.logger)
+  } catch (error) {
+    return failureOf(run, error, options.logger)
+  }
+}
+
+/** The input as its schema reads it today. What it refuses no attempt can mend. */
+async function readInput({ handler }: Run, raw: unknown): Promise<unknown> {
+  const schema = handler.definition.input
+  if (schema === undefined) return raw
+  const verdict = await validate(schema, raw)
+  if (verdict.issues === undefined) return verdict.value
+  throw new InputInvalid(issuesText(verdict.issues))
+}
+
+class InputInvalid extends Error {
+  override readonly name = 'InputInvalid'
+  readonly code = 'validation'
+}
+
+class ResultInvalid extends Error {
+  override readonly name = 'ResultInvalid'
+  readonly code = 'validation'
+}
+
+export function makeContext(run: Run, input: unknown, installation: string, logger: Logger): HandlerContext {
+  const { job } = run
+  return {
+    input,
+    job: publicJob(run),
+    get signal() {
+      return run.signal
+    },
+    idempotencyKey: job.idempotencyKey ?? `${installation}:${job.id}`,
+    log: withFields(logger, { jobId: job.id, kind: job.kind, queue: job.queue, attempt: job.attempt }),
+  }
+}
+
+function publicJob({ job }: Run): RunningJob {
+  return {
+    id: job.id,
+    kind: job.kind,
+    queue: job.queue,
+    priority: job.priority,
+    attempt: job.attempt,
+    failures: job.failures,
+    maxAttempts: job.maxAttempts ?? LIMITS.maxAttempts.default,
+    enqueuedAt: new Date(job.enqueuedAtMs),
+    availableAt: new Date(job.availableAtMs),
+    tenantId: job.tenantId,
+    dedupeKey: job.dedupeKey,
+    metadata: job.metadata,
+    retriedFrom: job.retriedFrom,
+  }
+}
+
+const ended = ({ job, ranMs }: Run) => ({ id: job.id, claim_id: job.claimId, ran_ms: Math.round(ranMs) })
+
+/** What a handler's value means: a decision, or the end of the job with a result. */
+export function outcomeOf(run: Run, value: unknown, logger: Logger): Outcome | Promise<Outcome> {
+  if (isDecision(value)) {
+    if (value.decision === 'snooze') return { verb: 'snooze', ...ended(run), after_ms: value.delayMs }
+    return { verb: 'abandon', ...ended(run), ...(value.reason !== undefined && { reason: value.reason }) }
+  }
+  if (value === undefined) return { verb: 'complete', ...ended(run) }
+  const schema = run.handler.definition.result
+  if (schema === undefined) return completed(run, value, logger)
+  const verdict = validate(schema, value)
+  const judge = (said: Awaited<typeof verdict>): Outcome => {
+    if (said.issues !== undefined) {
+      // The work is done and its result is not what was promised: a person must look, another attempt would do it again.
+      return {
+        ...failureOf(run, new ResultInvalid(issuesText(said.issues)), logger)!,
+        permanent: true,
+      } as Outcome
+    }
+    return completed(run, value, logger)
+  }
+  return verdict instanceof Promise ? verdict.then(judge) : judge(verdict)
+}
+
+/** A result that cannot be stored does not undo the work: the job is done, and says in its result what happened. */
+function completed(run: Run, value: unknown, logger: Logger): Outcome {
+  try {
+    return { verb: 'complete', ...ended(run), result: toStorableJson(value, RESULT).json }
+  } catch (error) {
+    logger.warn(
+      { jobId: run.job.id, kind: run.job.kind, ...errorFields(error) },
+      'the result could not be stored',
+    )
+    const { code, message } = error as { code: string; message: string }
+    return { verb: 'complete', ...ended(run), result: JSON.stringify({ unstorable: { code, message } }) }
+  }
+}
+
+/** What a throw means. Why the signal was given counts for more than what was thrown because of it. */
+export function failureOf(run: Run, thrown: unknown, logger: Logger): Outcome | null {
+  const aborted = run.abortCause
+  if (aborted === 'lease_lost') return null
+  if (aborted === 'shutdown') return { verb: 'hand_back', ...ended(run), cause: 'shutdown' }
+  const { cause, error } = describeThrown(thrown)
+  const isTimeout = aborted === 'timeout'
+  const permanent = isPermanent(thrown) || thrown instanceof InputInvalid || thrown instanceof ResultInvalid
+  const afterMs = permanent ? undefined : decidedDelay(run, thrown, logger)
+  return {
+    verb: 'fail',
+    ...ended(run),
+    outcome: isTimeout ? 'timed_out' : 'failed',
+    cause: isTimeout ? 'timeout' : aborted === 'cancelled' ? 'cancelled' : cause,
+    error,
+    ...(permanent && { permanent }),
+    ...(afterMs !== undefined && { after_ms: afterMs }),
+  }
+}
+
+/** The handler's own word on when to retry, if it has one and it makes sense. */
+function decidedDelay(run: Run, thrown: unknown, logger: Logger): number | undefined {
+  const { retryIn } = run.handler
+  if (retryIn === undefined) return undefined
+  try {
+    const delay = retryIn(thrown, publicJob(run))
+    if (delay === undefined) return undefined
+    return durationMs(delay, { name: 'retryIn', min: 0, max: LIMITS.backoffMaxMs.max })
+  } catch (error) {
+    logger.warn(
+      { jobId: run.job.id, kind: run.job.kind, ...errorFields(error) },
+      'retryIn failed: the stored backoff holds',
+    )
+    return undefined
+  }
+}
+
+/** The handler ignored its signal: what is recorded in its stead, so that the job goes on without it. */
+export function deafOutcome(run: Run): Outcome | null {
+  if (run.abortCause === 'lease_lost') return null
+  if (run.abortCause === 'shutdown') return { verb: 'hand_back', ...ended(run), cause: 'shutdown' }
+  const seconds = Math.round(run.ranMs / 1000)
+  return {
+    verb: 'fail',
+    ...ended(run),
+    outcome: 'timed_out',
+    cause: 'timeout',
+    error: { name: 'HandlerStuck', message: `the handler ignored its signal; it had run for ${seconds} s` },
+  }
+}
+
+/** A job whose kind nobody here handles: cannot be, since claims name kinds. */
+export const unhandled = (job: ClaimedJob): Outcome => ({
+  verb: 'hand_back',
+  id: job.id,
+  claim_id: job.claimId,
+})

@@ -1,0 +1,96 @@
+// All jobs that run in this process: found by id, told to stop, watched for their deadlines by one timer.
+
+import type { AbortCause } from './aborted.ts'
+import type { Run } from './run.ts'
+
+const TICK_MS = 50
+
+export interface Watch {
+  readonly abortGraceMs: number
+  /** A handler ignored its signal for so long. */
+  readonly onDeaf: (run: Run) => void
+}
+
+export class Runs {
+  readonly #runs = new Map<string, Run>()
+  readonly #watch: Watch
+  #timer: NodeJS.Timeout | undefined
+  #waiters: (() => void)[] = []
+
+  constructor(watch: Watch) {
+    this.#watch = watch
+  }
+
+  get size(): number {
+    return this.#runs.size
+  }
+
+  /** Those whose outcome is still open. */
+  get open(): Run[] {
+    return [...this.#runs.values()].filter((run) => !run.reported)
+  }
+
+  add(run: Run): void {
+    this.#runs.set(key(run), run)
+    this.#timer ??= setInterval(() => this.check(), TICK_MS)
+  }
+
+  remove(run: Run): void {
+    this.#runs.delete(key(run))
+    if (this.#runs.size === 0) {
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }
+    this.#settle()
+  }
+
+  abort(id: string, cause: AbortCause, detail?: string): void {
+    for (const run of this.#runs.values()) if (run.job.id === id) run.abort(cause, detail)
+  }
+
+  abortAll(cause: AbortCause): void {
+    for (const run of this.#runs.values()) run.abort(cause)
+  }
+
+  /** Resolves when no outcome is open any more. */
+  settled(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters.push(resolve)
+      this.#settle()
+    })
+  }
+
+  /** Deadlines and deaf handlers. */
+  check(): void {
+    const now = performance.now()
+    for (const run of this.#runs.values()) {
+      if (run.abortedAt === undefined) {
+        if (now >= run.deadlineAt) run.abort('timeout')
+      } else if (
+        !run.stuck &&
+        run.abortCause !== 'cancelled' &&
+        now >= run.abortedAt + this.#watch.abortGraceMs
+      ) {
+        run.stuck = true
+        this.#watch.onDeaf(run)
+        this.#settle()
+      } else if (
+        run.abortCause === 'cancelled' &&
+        !run.stuck &&
+        now >= run.deadlineAt + this.#watch.abortGraceMs
+      ) {
+        // Asked to stop and never did: it is waited for as long as the job may take.
+        run.stuck = true
+        this.#watch.onDeaf(run)
+        this.#settle()
+      }
+    }
+  }
+
+  #settle(): void {
+    if (this.#waiters.length === 0 || this.open.length > 0) return
+    for (const resolve of this.#waiters.splice(0)) resolve()
+  }
+}
+
+const key = ({ job }: Run): string => `${job.id} ${job.claimId}`

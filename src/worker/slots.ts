@@ -1,0 +1,132 @@
+// Room for running handlers, queue by queue, and the claimed jobs that wait for it.
+
+import type { ClaimedJob, Want } from '../engine/claim.ts'
+import type { ServedQueue } from './options.ts'
+
+interface Room extends ServedQueue {
+  running: number
+  /** Of the running ones, those that ignored their signal: they hold their slot. */
+  stuck: number
+  readonly prefetched: ClaimedJob[]
+}
+
+export class Slots {
+  readonly #rooms: ReadonlyMap<string, Room>
+  readonly #kinds: readonly string[]
+  /** A job that was lost twice: it starts when nothing else runs, and nothing starts beside it. */
+  #alone: { readonly job: ClaimedJob; started: boolean } | undefined
+
+  constructor(queues: readonly ServedQueue[], kinds: readonly string[]) {
+    this.#rooms = new Map(
+      queues.map((served) => [served.queue, { ...served, running: 0, stuck: 0, prefetched: [] }]),
+    )
+    this.#kinds = kinds
+  }
+
+  /** What a claim should ask for now: enough to be worth a statement, or whatever an idle slot can get. */
+  wants(): Want[] {
+    if (this.#alone !== undefined) return []
+    const rooms = [...this.#rooms.values()]
+    const hungry = rooms.some((room) => {
+      const free = room.concurrency - room.running - room.prefetched.length
+      return free > 0 || (room.prefetch > 0 && room.prefetched.length <= room.prefetch / 2)
+    })
+    if (!hungry) return []
+    return rooms
+      .map((room) => ({
+        queue: room.queue,
+        limit: room.concurrency + room.prefetch - room.running - room.prefetched.length,
+        kinds: this.#kinds,
+      }))
+      .filter(({ limit }) => limit > 0)
+  }
+
+  hasRoom(queue: string): boolean {
+    const room = this.#rooms.get(queue)
+    return room !== undefined && room.running + room.prefetched.length < room.concurrency + room.prefetch
+  }
+
+  add(jobs: readonly ClaimedJob[]): void {
+    for (const job of jobs) this.#room(job).prefetched.push(job)
+  }
+
+  /** Keep a job for the moment when nothing else runs. Answers the jobs that must not wait for that. */
+  setAlone(job: ClaimedJob): ClaimedJob[] {
+    this.#alone = { job, started: false }
+    return this.takeUnstarted()
+  }
+
+  /** The next jobs to start; each has its slot from now on. */
+  takeStartable(): ClaimedJob[] {
+    if (this.#alone !== undefined) {
+      const { job, started } = this.#alone
+      if (started || this.running - this.stuck > 0) return []
+      this.#alone.started = true
+      this.#room(job).running++
+      return [job]
+    }
+    const startable: ClaimedJob[] = []
+    for (const room of this.#rooms.values()) {
+      const free = Math.min(room.concurrency - room.running, room.prefetched.length)
+      if (free <= 0) continue
+      room.running += free
+      startable.push(...room.prefetched.splice(0, free))
+    }
+    return startable
+  }
+
+  isAlone(job: ClaimedJob): boolean {
+    return this.#alone?.job === job
+  }
+
+  /** A handler has ended and given its slot back. */
+  free(job: ClaimedJob, wasStuck: boolean): void {
+    const room = this.#room(job)
+    room.running--
+    if (wasStuck) room.stuck--
+    if (this.#alone?.job === job) this.#alone = undefined
+  }
+
+  /** A handler ignored its signal. It is waited for no longer; a job that ran alone lets others run again. */
+  setStuck(job: ClaimedJob): void {
+    this.#room(job).stuck++
+    if (this.#alone?.job === job) this.#alone = undefined
+  }
+
+  /** Give up the claimed jobs that have not started. */
+  takeUnstarted(): ClaimedJob[] {
+    const jobs: ClaimedJob[] = []
+    for (const room of this.#rooms.values()) jobs.push(...room.prefetched.splice(0))
+    return jobs
+  }
+
+  /** At shutdown: also the one that waits to run alone. */
+  takeAlone(): ClaimedJob | undefined {
+    if (this.#alone === undefined || this.#alone.started) return undefined
+    const { job } = this.#alone
+    this.#alone = undefined
+    return job
+  }
+
+  get running(): number {
+    return this.#sum(({ running }) => running)
+  }
+
+  get stuck(): number {
+    return this.#sum(({ stuck }) => stuck)
+  }
+
+  get prefetched(): number {
+    return this.#sum(({ prefetched }) => prefetched.length)
+  }
+
+  #sum(of: (room: Room) => number): number {
+    let sum = 0
+    for (const room of this.#rooms.values()) sum += of(room)
+    return sum
+  }
+
+  #room(job: ClaimedJob): Room {
+    return this.#rooms.get(job.queue)!
+  }
+}

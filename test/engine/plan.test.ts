@@ -1,0 +1,215 @@
+// Counted figures, so that a slower plan or a wider row is seen: plans, buffers, WAL and dead rows, never time.
+
+import type pg from 'pg'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { fill, type Hand, type Row, register } from './by-hand.ts'
+
+let db: TestRowlock
+let hand: Hand
+let session: pg.Client
+beforeAll(async () => {
+  db = await rowlockDatabase('plan')
+  hand = await register(db)
+  session = await db.session()
+  // Never analysed, unless a test does it.
+  for (const table of ['waiting', 'running', 'dedupe']) {
+    await db.sql(`alter table rowlock.${table} set (autovacuum_enabled = off)`)
+  }
+})
+afterAll(() => db.drop())
+
+/** What a statement cost, nested ones included. */
+async function cost(text: string, values: unknown[] = []) {
+  const { rows } = await session.query(`explain (analyze, buffers, wal, format json) ${text}`, values)
+  const top = rows[0]['QUERY PLAN'][0].Plan
+  return {
+    buffers: top['Shared Hit Blocks'] + top['Shared Read Blocks'],
+    walBytes: top['WAL Bytes'],
+    fullPages: top['WAL FPI'],
+  }
+}
+
+const CLAIM = 'select rowlock.claim($1, $2)'
+const wants = (more: Record<string, unknown> = {}) =>
+  JSON.stringify([{ queue: 'default', limit: 10, kinds: ['k'], ...more }])
+
+/** Blocks that one claim reads; nothing stays changed. */
+async function buffersOfClaim(more: Record<string, unknown> = {}): Promise<number> {
+  await session.query('begin')
+  await session.query(CLAIM, [hand.id, wants(more)])
+  await session.query('rollback')
+  await session.query('begin')
+  const { buffers } = await cost(CLAIM, [hand.id, wants(more)])
+  await session.query('rollback')
+  return buffers
+}
+
+describe('blocks read by a claim', () => {
+  test('of an empty queue: two or three for each priority', async () => {
+    expect(await buffersOfClaim()).toBeLessThanOrEqual(70)
+    expect(await buffersOfClaim({ kinds: Array.from({ length: 20 }, (_, n) => `k${n}`) })).toBeLessThanOrEqual(1100)
+  })
+
+  test('are the same whatever stands in other lines: 100,000 older jobs of foreign kinds, 50,000 scheduled ones', async () => {
+    await fill(db, 200)
+    const alone = await buffersOfClaim()
+    await fill(db, 100_000, { kind: `'foreign' || n % 5`, available_at: `clock_timestamp() - interval '1 day'` })
+    await fill(db, 50_000, { priority: '10', available_at: `clock_timestamp() + interval '1 day'` })
+    const crowded = await buffersOfClaim()
+    expect(alone).toBeLessThanOrEqual(190)
+    // The index is one level higher.
+    expect(crowded).toBeLessThanOrEqual(alone + 40)
+
+    await db.sql('analyze rowlock.waiting')
+    expect(await buffersOfClaim()).toBeLessThanOrEqual(alone + 40)
+  })
+
+  test('grow with the jobs taken, and not with those left behind', async () => {
+    const few = await buffersOfClaim({ limit: 10 })
+    const many = await buffersOfClaim({ limit: 110 })
+    expect((many - few) / 100).toBeLessThanOrEqual(9)
+  })
+})
+
+describe('plans', () => {
+  /** The plans of the statements inside of one call. */
+  async function plansOf(text: string, values: unknown[]): Promise<{ query: string; nodes: Row[] }[]> {
+    const plans: { query: string; nodes: Row[] }[] = []
+    const own = await db.session()
+    await own.query(`load 'auto_explain'`)
+    await own.query(`set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
+                     set auto_explain.log_format = 'json'; set auto_explain.log_level = 'notice'`)
+    own.on('notice', ({ message = '' }) => {
+      const json = message.slice(message.indexOf('{'))
+      if (!message.includes('plan:') || json === '') return
+      const { 'Query Text': query, Plan } = JSON.parse(json)
+      const nodes: Row[] = []
+      const walk = (node: Row) => {
+        nodes.push(node)
+        for (const child of node.Plans ?? []) walk(child)
+      }
+      walk(Plan)
+      plans.push({ query, nodes })
+    })
+    await own.query('begin')
+    await own.query(text, values)
+    await own.query('rollback')
+    await own.end()
+    return plans
+  }
+
+  const nodesOn = (plans: { nodes: Row[] }[], relation: string) =>
+    plans.flatMap(({ nodes }) => nodes).filter((node) => node['Relation Name'] === relation)
+
+  test('of a claim: heads and rows come from the dispatch index in its order, and are found again by their place', async () => {
+    const plans = await plansOf(CLAIM, [hand.id, wants({ kinds: ['k', 'foreign1'] })])
+    const locking = plans.filter(({ query }) => query.includes('for update skip locked'))
+    expect(locking.length).toBeGreaterThan(0)
+    for (const { nodes } of locking) {
+      expect(nodes.map((node) => node['Node Type'])).not.toContain('Sort')
+      expect(nodes.find((node) => node['Node Type'] === 'Index Scan')).toMatchObject({ 'Index Name': 'waiting_dispatch' })
+    }
+    const kinds = nodesOn(plans, 'waiting').map((node) => [node['Node Type'], node['Index Name']].join(' ').trim())
+    expect([...new Set(kinds)].sort()).toEqual([
+      'Index Only Scan waiting_dispatch',
+      'Index Scan waiting_dispatch',
+      'ModifyTable',
+      'Tid Scan',
+    ])
+  })
+
+  test.each([
+    ['complete', { result: 1 }],
+    ['fail', { cause: 'Error', error: {} }],
+    ['snooze', { after_ms: 5 }],
+    ['start', {}],
+  ])('of %s: no table is read through', async (name, more) => {
+    const { jobs } = await hand.claim({ limit: 50, queue: 'default' })
+    const pairs = jobs.map(({ id, claim_id }) => ({ id, claim_id, ...more }))
+    const plans = await plansOf(`select rowlock.${name}($1)`, [JSON.stringify(pairs)])
+    const found = nodesOn(plans, 'running')
+    expect(found.length).toBeGreaterThan(0)
+    expect(found.map((node) => node['Node Type'])).not.toContain('Seq Scan')
+  })
+
+  test('of verbs by id and by key: no table is read through', async () => {
+    const id = await db.value('select min(id) from rowlock.waiting')
+    const key = { kind: 'k', input: {}, dedupe_key: 'one' }
+    const calls: [string, unknown[]][] = [
+      ['select rowlock.cancel($1)', [id]],
+      ['select rowlock.run_now($1)', [id]],
+      ['select rowlock.prioritize($1, 3)', [id]],
+      ['select rowlock.expire()', []],
+      ['select rowlock.enqueue_many($1)', [JSON.stringify([key, { ...key, dedupe_key: 'two' }])]],
+    ]
+    for (const [text, values] of calls) {
+      const plans = await plansOf(text, values)
+      const nodes = [...nodesOn(plans, 'waiting'), ...nodesOn(plans, 'dedupe')]
+      expect([text, nodes.map((node) => node['Node Type']).filter((type) => type === 'Seq Scan')]).toEqual([text, []])
+    }
+  })
+})
+
+describe('over the life of a job', () => {
+  const BATCH = 250
+  const lsn = { insert: [] as number[], claim: [] as number[], finish: [] as number[] }
+
+  /** One batch from the enqueue to history. A figure that a checkpoint made larger is left out. */
+  async function live(key?: string): Promise<void> {
+    const measure = async (part: keyof typeof lsn, text: string, values: unknown[]) => {
+      const { walBytes, fullPages } = await cost(text, values)
+      if (fullPages === 0) lsn[part].push(walBytes / BATCH)
+    }
+    const jobs = Array.from({ length: BATCH }, (_, n) => ({
+      kind: 'send-email',
+      queue: 'email',
+      input: { to: `user${n}@example.com`, template: 'welcome' },
+      ...(key !== undefined && { dedupe_key: `${key}${n}` }),
+    }))
+    await measure('insert', 'select rowlock.store($1, $2, false)', [JSON.stringify(jobs), key !== undefined])
+    await measure('claim', CLAIM, [hand.id, wants({ queue: 'email', kinds: ['send-email'], limit: BATCH })])
+    const { rows } = await session.query(`select id, claim_id, 12.5 as ran_ms from rowlock.running order by id`)
+    expect(rows).toHaveLength(BATCH)
+    await measure('finish', 'select rowlock.finish($1)', [JSON.stringify({ complete: rows })])
+  }
+  const mean = (figures: number[]) => figures.reduce((sum, figure) => sum + figure, 0) / figures.length
+
+  test('WAL stays within 1,100 bytes a job', async () => {
+    await db.sql('truncate rowlock.running')
+    for (let i = 0; i < 3; i++) await live()
+    for (const part of Object.values(lsn)) part.length = 0
+    for (let i = 0; i < 12; i++) await live()
+    for (const part of Object.values(lsn)) expect(part.length).toBeGreaterThan(5)
+    const figures = { insert: mean(lsn.insert), claim: mean(lsn.claim), finish: mean(lsn.finish) }
+    expect(figures.insert).toBeLessThanOrEqual(360)
+    expect(figures.claim).toBeLessThanOrEqual(410)
+    expect(figures.finish).toBeLessThanOrEqual(350)
+  })
+
+  test('two rows die for a job, and a third for a dedupe key', async () => {
+    const died = async () => {
+      const rows = await db.sql(
+        `select sum(n_tup_upd + n_tup_del)::integer as died, sum(n_tup_ins) filter (where relname = 'waiting')::integer as born
+           from pg_stat_user_tables where schemaname = 'rowlock'`,
+      )
+      return rows[0] as { died: number; born: number }
+    }
+    // The figures of a session come in when it is idle: wait until its inserts are counted.
+    const settled = (born: number) =>
+      until(`the statistics tell of ${born} jobs`, async () => {
+        await session.query('select 1')
+        const now = await died()
+        return now.born >= born ? now : undefined
+      })
+    let before = await settled(await db.value<number>('select last_value::integer from rowlock.job_id'))
+    await live()
+    let after = await settled(before.born + BATCH)
+    expect(after.died - before.died).toBe(2 * BATCH)
+    before = after
+    await live('key')
+    after = await settled(before.born + BATCH)
+    expect(after.died - before.died).toBe(3 * BATCH)
+  })
+})
