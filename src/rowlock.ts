@@ -12,6 +12,15 @@ import { Worker } from './worker/worker.ts'
 /** Options of a client: a `connectionString` or a `pool`, and where Rowlock lives. */
 export type RowlockOptions = DatabaseOptions
 
+const DATABASES = new WeakMap<Rowlock, Database>()
+
+/** The database of a client: for the testing kit, not for users. */
+export function databaseOf(rowlock: Rowlock): Database {
+  const database = DATABASES.get(rowlock)
+  if (database !== undefined) return database
+  throw new RowlockError('INVALID_OPTION', 'this takes what createRowlock made', { path: 'rowlock' })
+}
+
 export class Rowlock extends Verbs {
   readonly #database: Database
   readonly #middleware: EnqueueMiddleware[]
@@ -20,6 +29,7 @@ export class Rowlock extends Verbs {
     super(database, undefined, middleware)
     this.#database = database
     this.#middleware = middleware
+    DATABASES.set(this, database)
   }
 
   /**

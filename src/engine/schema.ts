@@ -12,6 +12,7 @@ export const quoteLiteral = (text: string): string => {
   return text.includes('\\') ? `E${quoted}` : quoted
 }
 
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
 const CONTROL = /[\u0000-\u001f\u007f]/
 
 /**

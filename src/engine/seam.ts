@@ -17,7 +17,9 @@ export interface Queryable {
 /** A connection taken from a pool. */
 export interface PooledClient extends Queryable {
   release(destroy?: boolean | Error): void
+  // biome-ignore lint/suspicious/noExplicitAny: each client has its own arguments
   on?(event: 'error' | 'notification', listener: (...args: any[]) => void): unknown
+  // biome-ignore lint/suspicious/noExplicitAny: each client has its own arguments
   removeListener?(event: 'error' | 'notification', listener: (...args: any[]) => void): unknown
 }
 

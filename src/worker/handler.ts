@@ -54,11 +54,12 @@ export interface HandlerOptions {
   readonly retryIn?: ((error: unknown, job: RunningJob) => Duration | undefined) | undefined
 }
 
+// biome-ignore lint/suspicious/noConfusingVoidType: a handler may end without a word
 type Answer<J extends AnyJob> = ResultOf<J> | Decision | void | Promise<ResultOf<J> | Decision | void>
 
 /** A handler with the job it is for. Made by {@link handle} and {@link handleInTransaction}. */
-export interface Handler {
-  readonly definition: AnyJob
+export interface Handler<J extends AnyJob = AnyJob> {
+  readonly definition: J
   readonly transactional: boolean
   // biome-ignore lint/suspicious/noExplicitAny: handlers of all jobs stand in one list
   readonly run: (context: any) => unknown
@@ -78,7 +79,7 @@ export function handle<J extends AnyJob>(
   job: J,
   run: (context: HandlerContext<OutputOf<J>>) => Answer<J>,
   options?: HandlerOptions,
-): Handler {
+): Handler<J> {
   return make(job, run, options, false)
 }
 
@@ -90,16 +91,16 @@ export function handleInTransaction<J extends AnyJob>(
   job: J,
   run: (context: TransactionContext<OutputOf<J>>) => Answer<J>,
   options?: HandlerOptions,
-): Handler {
+): Handler<J> {
   return make(job, run, options, true)
 }
 
-function make(
-  definition: AnyJob,
+function make<J extends AnyJob>(
+  definition: J,
   run: Handler['run'],
   options: HandlerOptions = {},
   transactional: boolean,
-): Handler {
+): Handler<J> {
   const refuse = (message: string, path: string) => new RowlockError('INVALID_OPTION', message, { path })
   if (!isJobDefinition(definition))
     throw refuse('handle takes a job that defineJob made, and a function', 'job')

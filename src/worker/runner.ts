@@ -48,7 +48,7 @@ export async function runJob(run: Run, options: RunnerOptions): Promise<Outcome 
 }
 
 /** The input as its schema reads it today. What it refuses no attempt can mend. */
-async function readInput({ handler }: Run, raw: unknown): Promise<unknown> {
+export async function readInput({ handler }: Run, raw: unknown): Promise<unknown> {
   const schema = handler.definition.input
   if (schema === undefined) return raw
   const verdict = await validate(schema, raw)

@@ -274,7 +274,10 @@ export class Worker extends EventEmitter<WorkerEvents> {
 
   /** Jobs came in: start what has a slot. */
   #take(claimed: Claim): void {
-    if (this.#state === 'draining') return this.#handBack(claimed.jobs)
+    if (this.#state === 'draining') {
+      this.#handBack(claimed.jobs)
+      return
+    }
     const [first] = claimed.jobs
     if (claimed.alone && first !== undefined) {
       this.#handBack(this.#slots.setAlone(first))

@@ -1,0 +1,122 @@
+// Works off what is due, in the test's own process, and says what became of it.
+
+import { type ClaimedJob, claim } from '../engine/claim.ts'
+import { finish, type Outcome } from '../engine/finish.ts'
+import { register, retire } from '../engine/lease.ts'
+import { RELEASE } from '../engine/release.ts'
+import { checkInteger } from '../ground/integer.ts'
+import { LIMITS } from '../ground/limits.ts'
+import { checkOptions } from '../ground/nearest.ts'
+import { databaseOf, type Rowlock } from '../rowlock.ts'
+import type { Handler } from '../worker/handler.ts'
+import { Lease } from '../worker/lease.ts'
+import { type Logger, stderrLogger } from '../worker/log.ts'
+import { workerSettings } from '../worker/options.ts'
+import { Run } from '../worker/run.ts'
+import { type RunnerOptions, runJob } from '../worker/runner.ts'
+
+export interface DrainOptions {
+  readonly handlers: readonly Handler[]
+  /** Default: those that the handlers' jobs are defined with. */
+  readonly queues?: readonly string[]
+  /** Stop after so many, so that jobs which enqueue jobs end. Unit: default 10,000. */
+  readonly maxJobs?: number
+  readonly logger?: Logger
+}
+
+/** How many attempts ended how. */
+export interface Drained {
+  done: number
+  failed: number
+  /** Will run again after their backoff. */
+  retried: number
+  /** Became dead letters. */
+  dead: number
+  snoozed: number
+  cancelled: number
+}
+
+const LEASE_MS = 300_000
+const TIMEOUT_MS = 60_000
+const BATCH = 100
+
+/**
+ * Run everything that is due, one job after the other, until nothing is. What is scheduled stays; move the clock
+ * ({@link testClock}) and drain again.
+ */
+export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Drained> {
+  checkOptions(options, ['handlers', 'queues', 'maxJobs', 'logger'], 'drain')
+  const { handlers, queues } = workerSettings({
+    handlers: options.handlers,
+    ...(options.queues !== undefined && {
+      queues: Object.fromEntries(options.queues.map((queue) => [queue, {}])),
+    }),
+  })
+  const left = checkInteger(options.maxJobs ?? 10_000, { name: 'maxJobs', min: 1, max: 10_000_000 })
+  const database = databaseOf(rowlock)
+  const workerId = Lease.newId()
+  const facts = {
+    name: 'drain',
+    release: RELEASE,
+    queues: Object.fromEntries(queues.map(({ queue }) => [queue, {}])),
+    kinds: [...handlers.keys()],
+  }
+  await register(database, workerId, LEASE_MS, facts, TIMEOUT_MS)
+  const runner: RunnerOptions = {
+    database,
+    transactions: database,
+    timeoutMs: TIMEOUT_MS,
+    middleware: [],
+    logger: options.logger ?? stderrLogger,
+    installation: async () => {
+      const [row] = await database.query<{ id: string }>('select id::text as id from rowlock.installation')
+      return row!.id
+    },
+  }
+  const drained: Drained = { done: 0, failed: 0, retried: 0, dead: 0, snoozed: 0, cancelled: 0 }
+  try {
+    for (let jobs = 0; jobs < left; ) {
+      const limit = Math.min(BATCH, left - jobs)
+      const kinds = [...handlers.keys()]
+      const wants = queues.map(({ queue }) => ({ queue, limit, kinds }))
+      const claimed = await claim(database, workerId, wants, null, TIMEOUT_MS)
+      if (claimed.jobs.length === 0) break
+      jobs += claimed.jobs.length
+      for (const job of claimed.jobs) await work(job, handlers.get(job.kind)!)
+    }
+    return drained
+  } finally {
+    await retire(database, workerId, TIMEOUT_MS)
+  }
+
+  async function work(job: ClaimedJob, handler: Handler): Promise<void> {
+    const run = new Run(
+      job,
+      handler,
+      job.timeoutMs ?? handler.definition.timeoutMs ?? LIMITS.timeoutMs.default,
+    )
+    const timer = setTimeout(
+      () => run.abort('timeout'),
+      Math.min(run.deadlineAt - performance.now(), 2 ** 31 - 1),
+    )
+    const outcome = await runJob(run, runner).finally(() => clearTimeout(timer))
+    // A transactional handler has settled its job itself.
+    const to = outcome === null ? await stateOf(job.id) : await settle(outcome)
+    if (to === 'done') drained.done++
+    else if (to === 'failed') drained.failed++
+    else if (to === 'retryable') drained.retried++
+    else if (to === 'dead_letter') drained.dead++
+    else if (to === 'cancelled') drained.cancelled++
+    else if (to === 'queued') drained.snoozed++
+  }
+
+  async function settle(outcome: Outcome): Promise<string | undefined> {
+    const { completed, moved } = await finish(database, [outcome], TIMEOUT_MS)
+    return completed.length > 0 ? 'done' : moved[0]?.to
+  }
+
+  async function stateOf(id: string): Promise<string | undefined> {
+    const found = await rowlock.job(id)
+    return found?.state
+  }
+}
