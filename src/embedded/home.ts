@@ -1,7 +1,7 @@
 // The folder of one server: where its cluster, password, log and turns are, and who owns them.
 
 import { chmodSync, mkdirSync, readdirSync, realpathSync, rmdirSync, statSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { type Account, findAccount, isRoot } from './account.ts'
 import { cacheFolder } from './cache.ts'
 import { codeOf, invalid, unavailable } from './failure.ts'
@@ -34,12 +34,10 @@ export function openHome(asked: string, log: (message: string) => void): Home {
     return at(asked, undefined)
   }
   const account = findAccount(ownerOf(join(asked, 'data')))
-  if (passable(nearest(dirname(asked)), account)) {
-    // The account passes through; only root sees what is in it and writes there.
-    restrict(claim(asked), 0o711)
-    if (passable(asked, account)) return at(asked, account)
-    removeIfEmpty(asked)
-  }
+  // The account passes through; only root sees what is in it and writes there.
+  restrict(claim(asked), 0o711)
+  if (passable(asked, account)) return at(asked, account)
+  removeIfEmpty(asked)
   const path = cacheFolder('data', asked, account)
   log(`${account.name} cannot reach ${asked} (a folder above it is closed); the data is in ${path} instead.`)
   return at(path, account)
@@ -87,15 +85,6 @@ function removeIfEmpty(path: string): void {
     rmdirSync(path)
   } catch {
     // It is in use, or a link; it does no harm.
-  }
-}
-
-function nearest(path: string): string {
-  try {
-    statSync(path)
-    return path
-  } catch {
-    return nearest(dirname(path))
   }
 }
 
