@@ -27,7 +27,7 @@ begin
       end if;
     when 'fixed' then
       if (p_backoff - array['type', 'delay_ms']) <> '{}' or not p_backoff ? 'delay_ms'
-         or (p_backoff ->> 'delay_ms')::numeric not between 0 and v_max then
+         or coalesce((p_backoff ->> 'delay_ms')::numeric, -1) not between 0 and v_max then
         return 'of type fixed has delay_ms, from 0 to 30 days';
       end if;
     when 'list' then

@@ -7,13 +7,17 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $rowlock$
 declare
-  v_min double precision := coalesce((p_policy ->> 'min_ms')::double precision, 5000);
-  v_max double precision := coalesce((p_policy ->> 'max_ms')::double precision, 3600000);
-  v_factor double precision := coalesce((p_policy ->> 'factor')::double precision, 2);
+  v_min double precision;
+  v_max double precision;
+  v_factor double precision;
   v_failures integer := greatest(coalesce(p_failures, 1), 1);
   v_steps integer;
   v_ms double precision;
 begin
+  -- Read here and not where they are declared: the handler below guards only what is between begin and end.
+  v_min := coalesce((p_policy ->> 'min_ms')::double precision, 5000);
+  v_max := coalesce((p_policy ->> 'max_ms')::double precision, 3600000);
+  v_factor := coalesce((p_policy ->> 'factor')::double precision, 2);
   case coalesce(p_policy ->> 'type', 'exponential')
     when 'fixed' then
       v_ms := (p_policy ->> 'delay_ms')::double precision;

@@ -41,14 +41,15 @@ begin
       idempotency_key, backoff, metadata, input)
     select case when v_numbered then v_ids[g.n] else nextval('rowlock.job_id') end,
            coalesce(g.available_at, v_now + g.delay, v_now), v_now, coalesce(g.expires_at, v_now + g.expires_in),
-           g.timeout, coalesce(g.priority, 0), g.max_attempts, coalesce(g.queue, 'default'), g.kind, g.tenant_id,
+           g.timeout, coalesce(g.priority, 0)::smallint, g.max_attempts::smallint, coalesce(g.queue, 'default'), g.kind, g.tenant_id,
            g.dedupe_key, g.idempotency_key, g.backoff, g.metadata,
            case when not p_large or g.input is null or pg_column_size(g.input) <= 4000
                 then coalesce(g.input, 'null') end
+      -- numeric, since the JSON of some languages writes 5 as 5.0
       from rows from (jsonb_to_recordset(p_jobs) as (
-             kind text, input jsonb, queue text, priority smallint, delay interval, available_at timestamptz,
+             kind text, input jsonb, queue text, priority numeric, delay interval, available_at timestamptz,
              expires_at timestamptz, expires_in interval, tenant_id text, dedupe_key text, idempotency_key text,
-             max_attempts smallint, backoff jsonb, timeout interval, metadata jsonb))
+             max_attempts numeric, backoff jsonb, timeout interval, metadata jsonb))
            with ordinality as g (
              kind, input, queue, priority, delay, available_at, expires_at, expires_in, tenant_id, dedupe_key,
              idempotency_key, max_attempts, backoff, timeout, metadata, n)
