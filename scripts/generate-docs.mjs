@@ -1,0 +1,96 @@
+// Writes the parts of the docs that are made from the source: states, errors, limits, and tables of options.
+// A page has them between `<!-- made: name -->` and `<!-- end -->`. `--check` writes nothing and fails when a page is not in step.
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { tsImport } from 'tsx/esm/api'
+import ts from 'typescript'
+
+const root = new URL('../', import.meta.url)
+const load = (path) => tsImport(fileURLToPath(new URL(path, root)), import.meta.url)
+const { ERRORS } = await load('src/ground/errors.ts')
+const { LIMITS } = await load('src/ground/limits.ts')
+const { markdownTable, mermaid, PHASES } = await load('src/ground/states.ts')
+const { describeMs } = await load('src/ground/duration.ts')
+
+const cell = (text) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim()
+const table = (head, rows) =>
+  [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')
+
+/** `diagram`, `transitions`, `phases`, `errors`, `limits`, or `src/file.ts Interface …`: the fields of these interfaces and what their docstrings say. */
+function make(what) {
+  if (what === 'diagram') return `\`\`\`mermaid\n${mermaid()}\`\`\``
+  if (what === 'transitions') return markdownTable().trimEnd()
+  if (what === 'phases')
+    return table(
+      ['table', 'states'],
+      Object.entries(PHASES).map(([phase, states]) => [
+        `\`${phase}\``,
+        states.map((state) => `\`${state}\``).join(', '),
+      ]),
+    )
+  if (what === 'errors')
+    return table(
+      ['code', 'SQLSTATE', 'when', 'what to do next'],
+      Object.entries(ERRORS).map(([code, { sqlstate, when, next }]) => [`\`${code}\``, sqlstate, when, next]),
+    )
+  if (what === 'limits')
+    return table(
+      ['limit', 'default', 'least', 'most', 'why'],
+      Object.entries(LIMITS).map(([name, limit]) => [
+        `\`${name}\``,
+        ...[limit.default, limit.min, limit.max].map((value) => amount(value, limit.unit)),
+        limit.why,
+      ]),
+    )
+  const [file, ...names] = what.split(' ')
+  return table(
+    ['option', 'type', 'what it is'],
+    names.flatMap((name) => fieldsOf(file, name)),
+  )
+}
+
+function amount(value, unit) {
+  if (value === undefined) return ''
+  if (unit === 'ms') return describeMs(value)
+  const figure = value.toLocaleString('en')
+  if (unit === 'bytes') return `${figure} B`
+  return unit === 'days' ? `${figure} d` : figure
+}
+
+function fieldsOf(file, name) {
+  const source = ts.createSourceFile(
+    file,
+    readFileSync(new URL(file, root), 'utf8'),
+    ts.ScriptTarget.Latest,
+    true,
+  )
+  let found
+  const visit = (node) => {
+    if (ts.isInterfaceDeclaration(node) && node.name.text === name) found = node
+    else ts.forEachChild(node, visit)
+  }
+  visit(source)
+  if (found === undefined) throw new Error(`${file} has no interface ${name}`)
+  return found.members.filter(ts.isPropertySignature).map((member) => {
+    const type = member.type.getText(source).replace(/ \| undefined$/, '')
+    const docs = ts.getJSDocCommentsAndTags(member).map((doc) => ts.getTextOfJSDocComment(doc.comment) ?? '')
+    const needed = member.questionToken === undefined ? '' : ' (required)'
+    return [`\`${member.name.getText(source)}\`${needed}`, `\`${type}\``, docs.join(' ')]
+  })
+}
+
+let stale = false
+for (const name of readdirSync(new URL('docs/', root)).filter((file) => file.endsWith('.md'))) {
+  const file = new URL(`docs/${name}`, root)
+  const before = readFileSync(file, 'utf8')
+  const after = before.replaceAll(
+    /(<!-- made: (.+?) -->\n)[\s\S]*?(<!-- end -->)/g,
+    (_, head, what, foot) => `${head}\n${make(what)}\n\n${foot}`,
+  )
+  if (after === before) continue
+  if (process.argv.includes('--check')) {
+    console.error(`docs/${name} is not in step with the source: run node scripts/generate-docs.mjs`)
+    stale = true
+  } else writeFileSync(file, after)
+}
+if (stale) process.exit(1)
