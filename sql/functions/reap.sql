@@ -42,7 +42,11 @@ begin
            limit p_limit
              for update of r skip locked) as l;
   if v_lost is not null then
-    v_moved := rowlock.settle(v_lost, v_now);
+    select coalesce(jsonb_agg(m.job || jsonb_build_object(
+             'worker_id', l.job -> 'error' -> 'worker_id', 'cause', l.job -> 'cause')), '[]')
+      into v_moved
+      from jsonb_array_elements(rowlock.settle(v_lost, v_now)) as m (job)
+      join jsonb_array_elements(v_lost) as l (job) on l.job ->> 'id' = m.job ->> 'id';
   end if;
 
   -- A claim that is in flight holds a key share on its worker: such a worker is skipped until the next sweep.

@@ -31,6 +31,8 @@ begin
     perform rowlock.refuse('RL012', format('redrive does not apply: job %s is %s', p_id, v_state),
       jsonb_build_object('state', v_state));
   end if;
+  -- Whoever puts it back wants it to run, whatever was asked of it before.
+  delete from rowlock.cancel_request c where c.job_id = p_id;
   perform rowlock.note('redrive', p_id, null, p_actor, p_reason);
   perform rowlock.wake(array[v_queue], v_now);
 end

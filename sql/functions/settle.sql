@@ -109,7 +109,8 @@ begin
      where f.state in ('failed', 'cancelled') and f.retention_days > 0
   )
   select jsonb_agg(jsonb_build_object('id', f.id::text, 'to', f.state, 'available_at', rowlock.ms(f.due_at))),
-         array_agg(f.id) filter (where f.state in ('failed', 'cancelled', 'dead_letter')),
+         -- Only requests that were heeded are settled; one that came since is left to the sweep.
+         array_agg(f.id) filter (where f.asked),
          array_agg(f.queue) filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
          array_agg(f.dedupe_key) filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
          array_agg(f.id) filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
@@ -118,7 +119,7 @@ begin
          min(f.due_at) filter (where f.state in ('queued', 'retryable'))
     into v_moved, v_ids, v_queues, v_keys, v_holders, v_large, v_woken, v_due
     from fate f;
-  if v_ids is not null then
+  if v_ids is not null or v_keys is not null or v_large is not null then
     perform rowlock.give_up(v_ids, v_queues, v_keys, v_holders, v_large);
   end if;
   if v_woken is not null then

@@ -1,8 +1,8 @@
 -- What the maintenance loop tidies, each in bounded steps: jobs that expired while they waited, requests to cancel
--- whose job went back to wait or has ended, kept dedupe keys that are due, flags of workers that are gone, old audit.
+-- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers that are gone, old audit.
 --
 -- Returns: {"expired", "cancelled", "keys", "flags", "audit"}: how many of each. A figure equal to p_limit: call again.
--- Locks: waiting rows (skip locked); waits for nobody.
+-- Locks: rows in waiting, dead_letter and dedupe (skip locked); waits for nobody.
 create or replace function rowlock.sweep(p_limit integer default 1000) returns jsonb
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -29,17 +29,24 @@ begin
     v_cancelled := v_cancelled + cardinality(rowlock.end_waiting(
       array(select w.ctid from rowlock.waiting w where w.id = v_request.job_id for update skip locked),
       v_request.actor, v_request.reason, v_now));
+    -- It became a dead letter while the request was in flight: what was asked for is done all the same.
+    perform 1 from rowlock.dead_letter d where d.id = v_request.job_id for update skip locked;
+    if found then
+      perform rowlock.discard(v_request.job_id, v_request.actor, v_request.reason);
+      v_cancelled := v_cancelled + 1;
+    end if;
     -- Ended for good: nothing is left to ask. A job that was claimed just now keeps its request.
     delete from rowlock.cancel_request c
      where c.job_id = v_request.job_id
        and not exists (select from rowlock.waiting w where w.id = c.job_id)
-       and not exists (select from rowlock.running r where r.id = c.job_id);
+       and not exists (select from rowlock.running r where r.id = c.job_id)
+       and not exists (select from rowlock.dead_letter d where d.id = c.job_id);
   end loop;
 
   delete from rowlock.dedupe d
-   where (d.queue, d.key) in (
-           select k.queue, k.key from rowlock.dedupe k where k.until <= v_now
-            order by k.queue, k.key limit p_limit for update skip locked);
+   where d.ctid = any (array(
+           select k.ctid from rowlock.dedupe k where k.until <= v_now
+            order by k.queue, k.key limit p_limit for update skip locked));
   get diagnostics v_keys = row_count;
   delete from rowlock.sleeper s where not exists (select from rowlock.worker w where w.id = s.worker_id);
   get diagnostics v_flags = row_count;
