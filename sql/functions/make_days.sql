@@ -16,18 +16,11 @@ declare
   v_name text;
 begin
   perform pg_advisory_xact_lock(rowlock.lock_key('days'));
-  for v_class, v_day, v_table in
-    select c.class, d.day, t.name
-      from (select 1::smallint union select 7 union
-            select q.retention_days from rowlock.queue q where q.retention_days > 0) as c (class)
-     cross join (select (coalesce(p_from, rowlock.now()) at time zone 'UTC')::date + n from generate_series(0, p_days - 1) as n) as d (day)
-     cross join (values ('finished'), ('attempt')) as t (name)
-     -- Attempts of a queue that keeps no history are kept for a day; else class 1 is only made where it is set.
-     where c.class <> 1
-        or exists (select from rowlock.queue q where q.retention_days = 1)
-        or (t.name = 'attempt' and exists (select from rowlock.queue q where q.retention_days = 0))
+  for v_table, v_class, v_day, v_name in
+    select t.parent, t.class, t.day, t.name
+      from rowlock.day_tables(coalesce(p_from, rowlock.now()), p_days) as t
+     order by t.day, t.name
   loop
-    v_name := format('%s_%s_%s', v_table, v_class, to_char(v_day, 'YYYYMMDD'));
     continue when exists (
       select from pg_class c join pg_namespace n on n.oid = c.relnamespace
         join pg_inherits i on i.inhrelid = c.oid

@@ -10,6 +10,9 @@ as $rowlock$
 declare
   v_unknown text;
 begin
+  if p_settings is null or jsonb_typeof(p_settings) <> 'object' then
+    perform rowlock.refuse('RL001', 'settings must be an object', '{"path": "settings"}');
+  end if;
   select k into v_unknown from jsonb_object_keys(p_settings) as k where k not in ('retention_days', 'target_wait') limit 1;
   if found then
     perform rowlock.refuse('RL001', format('unknown setting %s%s', v_unknown,
@@ -21,7 +24,7 @@ begin
        set retention_days = coalesce((p_settings ->> 'retention_days')::smallint, q.retention_days),
            target_wait = coalesce((p_settings ->> 'target_wait')::interval, q.target_wait)
      where q.name = p_queue;
-  exception when check_violation or data_exception then
+  exception when check_violation or not_null_violation or data_exception then
     perform rowlock.refuse('RL001', format('a setting of queue %s is out of range: %s', p_queue, sqlerrm),
       '{"path": "settings"}');
   end;
