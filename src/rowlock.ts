@@ -5,7 +5,9 @@ import { type MigrateReport, migrate } from './engine/migrate.ts'
 import type { Queryable } from './engine/seam.ts'
 import { type EnqueueMiddleware, Verbs } from './engine/verbs.ts'
 import { RowlockError } from './ground/errors.ts'
+import { checkInteger } from './ground/integer.ts'
 import { checkOptions } from './ground/nearest.ts'
+import { show } from './ground/show.ts'
 import type { WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -46,6 +48,13 @@ export class Rowlock extends Verbs {
       throw new RowlockError(
         'INVALID_OPTION',
         'in takes a client with query(text, values), in its transaction',
+        { path: 'tx' },
+      )
+    }
+    if ('totalCount' in tx && 'idleCount' in tx) {
+      throw new RowlockError(
+        'INVALID_OPTION',
+        'in takes a client that is in a transaction, not a pool: each statement of a pool may run on another connection',
         { path: 'tx' },
       )
     }
@@ -99,5 +108,16 @@ const KNOWN = [
  */
 export function createRowlock(options: RowlockOptions): Rowlock {
   checkOptions(options, KNOWN, 'createRowlock')
+  for (const name of ['connectionString', 'applicationName'] as const) {
+    const value = options[name]
+    if (value === undefined || (typeof value === 'string' && value !== '')) continue
+    throw new RowlockError('INVALID_OPTION', `${name} must be a text; got ${show(value)}`, { path: name })
+  }
+  const { maxConnections, statementTimeoutMs } = options
+  if (maxConnections !== undefined)
+    checkInteger(maxConnections, { name: 'maxConnections', min: 1, max: 1_000 })
+  if (statementTimeoutMs !== undefined) {
+    checkInteger(statementTimeoutMs, { name: 'statementTimeoutMs', min: 1, max: 2 ** 31 - 1 })
+  }
   return new Rowlock(new Database(options))
 }

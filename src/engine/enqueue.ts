@@ -36,22 +36,37 @@ export async function enqueueAll(
   send: Send,
 ): Promise<Enqueued[]> {
   const batches = batchesOf(requests)
-  const first = await batches.next()
-  if (first.done) return []
-  const second = await batches.next()
-  if (second.done) return [...(await send(first.value, queryable))]
+  try {
+    const first = await batches.next()
+    if (first.done) return []
+    const second = await batches.next()
+    if (second.done) return [...(await send(first.value, queryable))]
+    return await enqueueBatches(database, queryable, [first.value, second.value], batches, send)
+  } catch (error) {
+    throw original(error)
+  } finally {
+    // A source that is not gone through to its end is told so, and can close what it reads from.
+    await batches.return().catch(() => {})
+  }
+}
 
-  const rest = async (through: Queryable): Promise<Enqueued[]> => {
+async function enqueueBatches(
+  database: Database,
+  queryable: Queryable | undefined,
+  read: readonly (readonly AnyRequest[])[],
+  batches: AsyncGenerator<readonly AnyRequest[], void>,
+  send: Send,
+): Promise<Enqueued[]> {
+  const all = async (through: Queryable): Promise<Enqueued[]> => {
     const results: Enqueued[] = []
-    for (const batch of [first.value, second.value])
-      results.push(...(await at(results.length, send(batch, through))))
+    for (const batch of read) results.push(...(await at(results.length, send(batch, through))))
     for await (const batch of batches) results.push(...(await at(results.length, send(batch, through))))
     return results
   }
-  if (queryable === undefined) return database.transaction(rest, { write: 'enqueue' })
+  if (queryable === undefined) return database.transaction(all, { write: 'enqueue' })
   await queryable.query('savepoint rowlock_enqueue')
   try {
-    const results = await rest(queryable)
+    const results = await all(queryable)
     await queryable.query('release savepoint rowlock_enqueue')
     return results
   } catch (error) {
@@ -59,6 +74,14 @@ export async function enqueueAll(
     throw error
   }
 }
+
+/** What the caller's own code threw, its iterable or a middleware: kept apart, so that its lost socket is not taken for ours. */
+export class CallerFailed extends Error {
+  override readonly name = 'CallerFailed'
+}
+
+/** The error as the caller's code threw it. */
+export const original = (error: unknown): unknown => (error instanceof CallerFailed ? error.cause : error)
 
 /** Send one batch as one statement. */
 export async function storeBatch(
@@ -78,7 +101,7 @@ export async function storeBatch(
       keyed ||= known.keyed
       large ||= known.inputBytes > LIMITS.inlineInputBytes.max
     } catch (error) {
-      throw requests.length === 1 ? error : withIndex(error, index)
+      throw withIndex(error, index)
     }
   }
   let done = 0
@@ -153,7 +176,7 @@ async function* batchesOf(requests: Requests): AsyncGenerator<readonly AnyReques
     )
   }
   let batch: AnyRequest[] = []
-  for await (const request of requests) {
+  for await (const request of readable(requests)) {
     batch.push(request)
     if (batch.length < LIMITS.jobsPerCall.max) continue
     yield batch
@@ -162,22 +185,44 @@ async function* batchesOf(requests: Requests): AsyncGenerator<readonly AnyReques
   if (batch.length > 0) yield batch
 }
 
-/** The index inside a batch becomes the index inside the call. */
+async function* readable(requests: Requests): AsyncGenerator<AnyRequest, void> {
+  try {
+    yield* requests
+  } catch (error) {
+    throw new CallerFailed('the iterable of jobs threw', { cause: error })
+  }
+}
+
+/** The index inside a batch becomes the index inside the call. What is no fault of one job has none. */
 async function at<T>(offset: number, work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (error) {
-    if (!(error instanceof RowlockError) || (offset === 0 && error.index !== undefined)) throw error
-    throw withIndex(error, offset + (error.index ?? 0))
+    if (!(error instanceof RowlockError) || error.index === undefined || offset === 0) throw error
+    throw withIndex(error, offset + error.index)
   }
 }
 
+const PREFIX = /^Job \d+: /
+
 function withIndex(error: unknown, index: number): unknown {
   if (!(error instanceof RowlockError)) return error
-  const { path, issues, cause } = error
-  const message = `Job ${index}: ${error.message.replace(/^Job \d+: /, '')}`
-  return new RowlockError(error.code, message, {
-    index,
+  return copy(error, `Job ${index}: ${error.message.replace(PREFIX, '')}`, { index })
+}
+
+/** The error of a job that was enqueued alone. */
+export function withoutIndex(error: unknown): unknown {
+  if (!(error instanceof RowlockError) || error.index === undefined) return error
+  return copy(error, error.message.replace(PREFIX, ''), {})
+}
+
+function copy(
+  { code, path, issues, cause }: RowlockError,
+  message: string,
+  detail: { index?: number },
+): RowlockError {
+  return new RowlockError(code, message, {
+    ...detail,
     ...(path !== undefined && { path }),
     ...(issues !== undefined && { issues }),
     ...(cause !== undefined && { cause }),

@@ -73,7 +73,14 @@ export async function findJob(
   return row === undefined ? null : read(JSON.parse(row.reply))
 }
 
-const DATES = /^\d{4,}-\d\d-\d\dT/
+const INSTANT = /^(\d{4,}-\d\d-\d\dT[\d:.]+)([+-]\d\d:\d\d)(?::(\d\d))?$/
+
+/** As to_jsonb writes it. Before there were time zones, places were seconds apart, which Date does not read. */
+function instant(text: string): Date {
+  const [, local, offset, seconds = '0'] = INSTANT.exec(text)!
+  const sign = offset!.startsWith('-') ? 1 : -1
+  return new Date(new Date(`${local}${offset}`).getTime() + sign * Number(seconds) * 1000)
+}
 
 function read(row: Record<string, unknown>): JobRow {
   const { attempts, input, result, metadata, ...rest } = row
@@ -95,7 +102,7 @@ function names(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [
       name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-      name.endsWith('_at') && typeof value === 'string' && DATES.test(value) ? new Date(value) : value,
+      name.endsWith('_at') && typeof value === 'string' && INSTANT.test(value) ? instant(value) : value,
     ]),
   )
 }

@@ -8,9 +8,19 @@ import { isJobDefinition } from '../ground/job.ts'
 import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
 import { checkQueue } from '../ground/names.ts'
 import { checkOptions } from '../ground/nearest.ts'
+import { show } from '../ground/show.ts'
 import { isStorableText } from '../ground/text.ts'
 import type { Database } from './database.ts'
-import { type Enqueued, enqueueAll, type Requests, type Send, storeBatch } from './enqueue.ts'
+import {
+  CallerFailed,
+  type Enqueued,
+  enqueueAll,
+  original,
+  type Requests,
+  type Send,
+  storeBatch,
+  withoutIndex,
+} from './enqueue.ts'
 import { findJob, type JobRow } from './find-job.ts'
 import type { Queryable } from './seam.ts'
 
@@ -65,8 +75,12 @@ export class Verbs {
       throw new RowlockError('INVALID_OPTION', 'enqueue takes a job that defineJob made', { path: 'job' })
     }
     const request: AnyRequest = { definition: job, input, ...(options !== undefined && { options }) }
-    const [result] = await this.#send([request], this.#queryable)
-    return result!
+    try {
+      const [result] = await this.#send([request], this.#queryable)
+      return result!
+    } catch (error) {
+      throw withoutIndex(original(error))
+    }
   }
 
   /**
@@ -88,7 +102,7 @@ export class Verbs {
    * Errors: JOB_NOT_FOUND, JOB_BUSY, WRONG_ISOLATION. A job that has already ended is left alone.
    * Source: sql/functions/cancel.sql
    */
-  cancel(id: string, operator: Operator = {}): Promise<'cancelled' | 'requested' | 'already_ended'> {
+  async cancel(id: string, operator: Operator = {}): Promise<'cancelled' | 'requested' | 'already_ended'> {
     return this.#byId('cancel', id, operator)
   }
 
@@ -203,13 +217,36 @@ export class Verbs {
   }
 
   readonly #send: Send = async (requests, queryable) => {
+    const { length } = requests
     const context: EnqueueContext = { requests, inTransaction: this.#queryable !== undefined }
-    const run = (n: number): Promise<readonly Enqueued[]> => {
+    if (this.#middleware.length === 0) return storeBatch(this.#database, queryable, requests)
+    let ours: unknown
+    const run = async (n: number): Promise<readonly Enqueued[]> => {
       const middleware = this.#middleware[n]
-      if (middleware === undefined) return storeBatch(this.#database, queryable, context.requests)
-      return middleware(context, () => run(n + 1))
+      if (middleware !== undefined) {
+        return oneEach(
+          await middleware(context, () => run(n + 1)),
+          length,
+          'must return what next() answered',
+        )
+      }
+      try {
+        return await storeBatch(
+          this.#database,
+          queryable,
+          oneEach(context.requests, length, 'may replace jobs'),
+        )
+      } catch (error) {
+        ours = error
+        throw error
+      }
     }
-    return run(0)
+    try {
+      return await run(0)
+    } catch (error) {
+      if (error === ours || error instanceof RowlockError) throw error
+      throw new CallerFailed('an enqueue middleware threw', { cause: error })
+    }
   }
 
   #byId<T>(verb: string, id: string, operator: Operator, more = '', values: unknown[] = []): Promise<T> {
@@ -232,8 +269,19 @@ export class Verbs {
 
   #call<T>(verb: string, args: string, values: unknown[]): Promise<T> {
     if (this.#queryable !== undefined) return this.#database.callOn<T>(this.#queryable, verb, args, values)
-    return this.#database.call<T>(verb, args, values, { write: verb })
+    // A role's default isolation may be a stricter one than these verbs can work in.
+    return this.#database.transaction((client) => this.#database.callOn<T>(client, verb, args, values), {
+      write: verb,
+    })
   }
+}
+
+/** Results answer requests by their place, so a middleware may neither drop nor add any. */
+function oneEach<T>(list: readonly T[], length: number, what: string): readonly T[] {
+  if (Array.isArray(list) && list.length === length) return list
+  throw new RowlockError('INVALID_OPTION', `an enqueue middleware ${what}: one for each of ${length}`, {
+    path: 'middleware',
+  })
 }
 
 function checkOperator(operator: Operator): Operator {
@@ -249,9 +297,7 @@ function checkOperator(operator: Operator): Operator {
 
 function checkId(id: unknown): string {
   if (typeof id === 'string' && /^[1-9]\d{0,18}$/.test(id) && BigInt(id) < 2n ** 63n) return id
-  throw new RowlockError(
-    'INVALID_OPTION',
-    `a job's id is a string of digits; got ${String(id).slice(0, 40)}`,
-    { path: 'id' },
-  )
+  throw new RowlockError('INVALID_OPTION', `a job's id is a string of digits; got ${show(id, 40)}`, {
+    path: 'id',
+  })
 }

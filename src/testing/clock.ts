@@ -1,7 +1,6 @@
 // Sets the clock of an installation, for tests: every verb reads the time from one function, which its owner may replace.
 
 import type { Database } from '../engine/database.ts'
-import { quoteIdentifier } from '../engine/schema.ts'
 import { type Duration, durationMs } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
 import { databaseOf, type Rowlock } from '../rowlock.ts'
@@ -53,7 +52,7 @@ export function testClock(rowlock: Rowlock): TestClock {
 
 async function replaceNow(database: Database, expression: string): Promise<void> {
   await database.query(
-    `create or replace function ${quoteIdentifier(database.schema)}.now() returns timestamptz
+    `create or replace function rowlock.now() returns timestamptz
      language sql volatile parallel safe as $now$ select ${expression} $now$`,
   )
 }

@@ -2,6 +2,7 @@
 
 import type { ClaimedJob } from '../engine/claim.ts'
 import type { Queryable } from '../engine/seam.ts'
+import { RowlockError } from '../ground/errors.ts'
 import type { AnyJob, InputOf, ResultOf } from '../ground/job.ts'
 import { toWire } from '../ground/request.ts'
 import type { Handler, RunningJob } from '../worker/handler.ts'
@@ -45,6 +46,15 @@ export async function runJob<J extends AnyJob>(
   input: InputOf<J>,
   options: RunJobOptions = {},
 ): Promise<RunJobResult<ResultOf<J>>> {
+  if (handler.transactional && options.tx === undefined) {
+    throw new RowlockError(
+      'INVALID_OPTION',
+      'a handler in a transaction needs a tx: a client, or your stand-in',
+      {
+        path: 'tx',
+      },
+    )
+  }
   const { job: text } = await toWire({ definition: handler.definition, input })
   const stored = (JSON.parse(text) as { input: unknown }).input
   const run = new Run(claimedJob(handler, stored, options), handler, 2 ** 31)
