@@ -64,8 +64,10 @@ export async function applyMigrations(client: PooledClient, schema: string, plan
 
   const replaced: string[] = []
   for (const routine of plan.routines) {
-    if (known.routines.get(routine.name) === routine.hash) continue
-    await replaceRoutine(client, schema, routine)
+    const there = known.routines.get(routine.name)
+    // A newer release's functions take this release's calls; put back, they would fail its workers.
+    if (there !== undefined && (there.hash === routine.hash || isNewer(there.release, RELEASE))) continue
+    await replaceRoutine(client, schema, routine, there !== undefined)
     replaced.push(routine.name)
   }
   if (plan.routines.some(({ name }) => name === 'make_days')) await client.query(`select ${s}make_days()`)
@@ -81,18 +83,34 @@ interface KnownMigration {
 
 interface Known {
   readonly migrations: Map<number, KnownMigration>
-  readonly routines: Map<string, string>
+  readonly routines: Map<string, KnownRoutine>
+}
+
+interface KnownRoutine {
+  readonly name: string
+  readonly hash: string
+  readonly release: string
+}
+
+/** Is release `a` (`1.10.0`) newer than `b`? */
+function isNewer(a: string, b: string): boolean {
+  const [left, right] = [a, b].map((release) => release.split(/[.+-]/).map(Number)) as [number[], number[]]
+  for (let part = 0; part < 3; part++) {
+    const difference = (left[part] || 0) - (right[part] || 0)
+    if (difference !== 0) return difference > 0
+  }
+  return false
 }
 
 async function readKnown(client: PooledClient, schema: string): Promise<Known> {
   const s = `${quoteIdentifier(schema)}.`
   const migrations = await client.query(`select number, name, hash, release from ${s}migration`)
-  const routines = await client.query(`select name, hash from ${s}routine`)
+  const routines = await client.query(`select name, hash, release from ${s}routine`)
   return {
     migrations: new Map(
       (migrations.rows as (KnownMigration & { number: number })[]).map((row) => [row.number, row]),
     ),
-    routines: new Map((routines.rows as { name: string; hash: string }[]).map((row) => [row.name, row.hash])),
+    routines: new Map((routines.rows as KnownRoutine[]).map((row) => [row.name, row])),
   }
 }
 

@@ -8,7 +8,9 @@ import type { Migration, Routine } from './migration.ts'
 import { runOutside } from './run-outside.ts'
 import { quoteIdentifier } from './schema.ts'
 import type { PooledClient } from './seam.ts'
+
 import { MIGRATIONS, ROUTINES } from './sql.generated.ts'
+import { isConnectionError } from './translate.ts'
 
 /** What a migration did. */
 export interface MigrateReport {
@@ -48,7 +50,7 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
         for (const name of step.applied) options.onProgress?.(`applied ${name}`)
         applied.push(...step.applied)
         if (step.outside === undefined) return { applied, replaced: step.replaced }
-        await runOutside(database, step.outside)
+        if (!(await runOutside(database, step.outside))) continue
         applied.push(label(step.outside))
         options.onProgress?.(`applied ${label(step.outside)}`)
       }
@@ -85,12 +87,19 @@ async function locked<T>(client: PooledClient, schema: string, body: () => Promi
 
 function failed(error: unknown, schema: string): unknown {
   if (error instanceof RowlockError) return error
-  const { code, message } = error as { code?: unknown; message?: unknown }
+  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+  if (isConnectionError(error)) {
+    return new RowlockError(
+      'DATABASE_UNAVAILABLE',
+      `The connection was lost during the migration (${String(message)}). Run it again: it goes on where it stopped.`,
+      { cause: error },
+    )
+  }
   if (typeof code !== 'string') return error
   const hint =
     code === '42501'
       ? ` This role needs CREATE on the schema ${quoteIdentifier(schema)} and must own what is in it.`
-      : /^42(P07|710|723)$/.test(code)
+      : /^42(P07|710|723|P01|703|809)$/.test(code)
         ? ' An object of that name is there already and is not of Rowlock: give Rowlock a schema of its own.'
         : ''
   return new RowlockError('MIGRATION_FAILED', `The migration failed: ${String(message)}.${hint}`, {

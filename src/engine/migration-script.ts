@@ -1,6 +1,7 @@
 // The SQL of an installation as one text: for those whose database is changed by other hands, and what migrate begins with.
 
 import { RELEASE } from './release.ts'
+import { revokeFromPublic } from './replace-routine.ts'
 import { quoteIdentifier, quoteLiteral, renderSql } from './schema.ts'
 import { MIGRATIONS, ROUTINES } from './sql.generated.ts'
 
@@ -32,10 +33,14 @@ create table rowlock.routine (
  * It is for an empty schema; `migrate` brings an existing one up to date.
  */
 export function migrationScript(schema: string): string {
+  const outside = MIGRATIONS.find(({ transaction }) => !transaction)
+  if (outside !== undefined)
+    throw new Error(`migration ${outside.number} cannot run in the script's transaction`)
   const s = `${quoteIdentifier(schema)}.`
   const lines = [
     `-- Rowlock ${RELEASE}: a new installation in the schema ${quoteIdentifier(schema)}.`,
     'begin;',
+    'set local search_path = pg_catalog, pg_temp;',
     'set local check_function_bodies = off;',
     'set local standard_conforming_strings = on;',
     `create schema if not exists ${quoteIdentifier(schema)};`,
@@ -49,7 +54,7 @@ export function migrationScript(schema: string): string {
     )
   }
   for (const routine of ROUTINES) {
-    lines.push(renderSql(routine.sql, schema))
+    lines.push(renderSql(routine.sql, schema), revokeFromPublic(schema, routine))
     lines.push(
       `insert into ${s}routine (name, hash, release) values (${[routine.name, routine.hash, RELEASE].map(quoteLiteral).join(', ')});`,
     )

@@ -4,25 +4,27 @@ import type { Database } from './database.ts'
 import type { Migration } from './migration.ts'
 import { RELEASE } from './release.ts'
 import { quoteIdentifier, renderSql } from './schema.ts'
+import type { PooledClient } from './seam.ts'
 
-/** Statements that no transaction may hold (`create index concurrently`), one by one; each can be run again. */
-export async function runOutside(database: Database, migration: Migration): Promise<void> {
+/** Statements that no transaction may hold, one by one; each can be run again. Answers whether this call ran them. */
+export async function runOutside(database: Database, migration: Migration): Promise<boolean> {
   const s = `${quoteIdentifier(database.schema)}.`
-  await database.use(async (client) => {
+  return database.use(async (client) => {
     // While this transaction is open nobody else migrates; it holds no snapshot, so an index build does not wait for it.
-    await client.query('begin isolation level read committed')
+    await client.query('begin isolation level read committed read write')
     try {
+      await client.query('set local lock_timeout = 0')
+      await client.query('set local statement_timeout = 0')
+      // It waits idle for as long as the build takes.
+      await client.query('set local idle_in_transaction_session_timeout = 0')
       await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
         `rowlock migrate ${database.schema}`,
       ])
       const { rows } = await client.query(`select from ${s}migration where number = $1`, [migration.number])
-      if (rows.length > 0) return
+      if (rows.length > 0) return false
       const second = database.lane(1, 'rowlock migrate')
       try {
-        await dropInvalid(second, database.schema)
-        for (const statement of statements(renderSql(migration.sql, database.schema))) {
-          await second.use((other) => other.query(statement))
-        }
+        await second.use((other) => build(other, database.schema, migration))
       } finally {
         if (second !== database) await second.close()
       }
@@ -31,23 +33,38 @@ export async function runOutside(database: Database, migration: Migration): Prom
         [migration.number, migration.name, migration.hash, migration.breaking, RELEASE],
       )
       await client.query('commit')
+      return true
     } finally {
       await client.query('rollback').catch(() => {})
     }
   })
 }
 
+async function build(client: PooledClient, schema: string, migration: Migration): Promise<void> {
+  const { rows } = await client.query("select current_setting('statement_timeout') as limit")
+  const isLimited = (rows[0] as { limit: string }).limit !== '0'
+  // Outside a transaction there is no `set local`; a session that has no limit is left as it is, for it may be a pooler's.
+  if (isLimited) await client.query('set statement_timeout = 0')
+  try {
+    await dropInvalid(client, schema, migration)
+    for (const statement of statements(renderSql(migration.sql, schema))) await client.query(statement)
+  } finally {
+    if (isLimited) await client.query('reset statement_timeout').catch(() => {})
+  }
+}
+
 /** An index whose concurrent build was interrupted is there and of no use: it is built anew. */
-async function dropInvalid(database: Database, schema: string): Promise<void> {
-  await database.use(async (client) => {
-    const { rows } = await client.query(
-      `select format('drop index concurrently if exists %I.%I', n.nspname, c.relname) as drop
-         from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
-        where n.nspname = $1 and not i.indisvalid and c.relkind = 'i'`,
-      [schema],
-    )
-    for (const row of rows) await client.query((row as { drop: string }).drop)
-  })
+async function dropInvalid(client: PooledClient, schema: string, migration: Migration): Promise<void> {
+  const { rows } = await client.query(
+    `select c.relname as name, format('drop index concurrently if exists %I.%I', n.nspname, c.relname) as drop
+       from pg_index i join pg_class c on c.oid = i.indexrelid join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and not i.indisvalid and c.relkind = 'i'`,
+    [schema],
+  )
+  // Another's index may be in the making just now.
+  for (const { name, drop } of rows as { name: string; drop: string }[]) {
+    if (migration.sql.includes(name)) await client.query(drop)
+  }
 }
 
 /** Such a file has one statement a paragraph, and no function bodies. */

@@ -35,8 +35,12 @@ export function renderSql(sql: string, schema: string): string {
   let tag = 'rowlock'
   while (schema.includes(`$${tag}$`)) tag += '_'
   const prefix = `${quoteIdentifier(schema)}.`
-  return sql
-    .replaceAll('$rowlock$', () => `$${tag}$`)
-    .replace(/'rowlock\.(\w+)'/g, (_, object: string) => quoteLiteral(`${prefix}${object}`))
-    .replace(/\browlock\./g, () => prefix)
+  return (
+    sql
+      .replaceAll('$rowlock$', () => `$${tag}$`)
+      // In one go: a schema may itself be called `rowlock.x`.
+      .replace(/'rowlock\.(\w+)'|\browlock\./g, (_, object?: string) =>
+        object === undefined ? prefix : quoteLiteral(`${prefix}${object}`),
+      )
+  )
 }
