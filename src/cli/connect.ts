@@ -7,7 +7,9 @@ import { RowlockError } from '../ground/errors.ts'
 export function connect(url: string | undefined, schema: string): Database {
   const connectionString = url ?? process.env.DATABASE_URL
   if (!connectionString) {
-    throw new RowlockError('INVALID_OPTION', 'which database? Give --url, or set DATABASE_URL.', { path: 'url' })
+    throw new RowlockError('INVALID_OPTION', 'which database? Give --url, or set DATABASE_URL.', {
+      path: 'url',
+    })
   }
   if (!/^postgres(ql)?:\/\//.test(connectionString)) {
     throw new RowlockError('INVALID_OPTION', 'the url must begin with postgres://', { path: 'url' })

@@ -1,9 +1,9 @@
 // `rowlock migrate`: bring the schema to this release, or print what that takes.
 
 import { Command } from 'commander'
-import { checkSchema } from '../engine/schema.ts'
-import { migrationScript } from '../engine/migration-script.ts'
 import { migrate } from '../engine/migrate.ts'
+import { migrationScript } from '../engine/migration-script.ts'
+import { checkSchema } from '../engine/schema.ts'
 import { connect } from './connect.ts'
 
 interface Options {
@@ -39,12 +39,18 @@ async function run({ url, schema, sql }: Options): Promise<void> {
   }
   const database = connect(url, schema)
   try {
-    const { applied, replaced } = await migrate(database, { onProgress: (line) => process.stderr.write(`${line}\n`) })
+    const { applied, replaced } = await migrate(database, {
+      onProgress: (line) => process.stderr.write(`${line}\n`),
+    })
     const changes = [
-      ...(applied.length > 0 ? [`${applied.length} migration${applied.length === 1 ? '' : 's'} applied`] : []),
+      ...(applied.length > 0
+        ? [`${applied.length} migration${applied.length === 1 ? '' : 's'} applied`]
+        : []),
       ...(replaced.length > 0 ? [`${replaced.length} functions replaced`] : []),
     ]
-    process.stdout.write(`${changes.length > 0 ? changes.join(', ') : 'nothing to do'}: the schema is up to date\n`)
+    process.stdout.write(
+      `${changes.length > 0 ? changes.join(', ') : 'nothing to do'}: the schema is up to date\n`,
+    )
   } finally {
     await database.close()
   }
