@@ -10,8 +10,7 @@ try {
   const wanted = packages('package-lock.json')
   // npm writes down here what it has installed.
   const found = packages('node_modules/.package-lock.json')
-  const same = (a, b) =>
-    a.version === b?.version && a.integrity === b?.integrity
+  const same = (a, b) => a.version === b?.version && a.integrity === b?.integrity
   const isInStep =
     Object.entries(wanted).every(([path, entry]) => {
       if (path === '') return true

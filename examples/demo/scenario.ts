@@ -18,7 +18,7 @@ export interface ScenarioOptions {
   readonly onEvent: (text: string) => void
 }
 
-const ORDERS_WITHIN_MS = 12_000
+const ORDERS_WITHIN_MS = 14_000
 const TRICKLE_MS = 500
 const MISFORTUNE_EVERY_MS = 30_000
 const DOWN_MS = 3_000

@@ -19,7 +19,7 @@ export function pictureHandler(folder: string) {
       .webp({ quality: 80 })
       .toBuffer()
       .catch((error: unknown) => {
-        throw permanent(error)
+        throw permanent(Object.assign(error as Error, { code: 'unreadable_picture' }))
       })
     await sharp(small).toFile(draft)
     await rename(draft, join(folder, `${name}.webp`))

@@ -36,8 +36,10 @@ export function emailHandler(smtpPort: number) {
         headers: { 'X-Reference': reference },
       })
     } catch (error) {
-      const { responseCode = 0 } = error as { responseCode?: number }
-      throw responseCode >= 500 ? permanent(error) : error
+      const { responseCode } = error as { responseCode?: number }
+      if (responseCode === undefined) throw error
+      const refusal = Object.assign(error as Error, { code: `smtp_${responseCode}` })
+      throw responseCode >= 500 ? permanent(refusal) : refusal
     }
     return { messageId }
   })
