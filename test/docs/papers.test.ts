@@ -1,0 +1,132 @@
+// The papers as papers: what they link to and name exists, what is made from the source is in step, nothing is left out.
+
+import { execFileSync } from 'node:child_process'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import ts from 'typescript'
+import { describe, expect, test } from 'vitest'
+import { ERRORS } from '../../src/ground/errors.ts'
+import { LIMITS } from '../../src/ground/limits.ts'
+import { anchors, links, pagePaths, ROOT, readPage, words } from './markdown.ts'
+
+const pages = pagePaths().map(readPage)
+const docs = pages.filter(({ path }) => path.startsWith('docs/'))
+const page = (path: string) => pages.find((each) => each.path === path)!
+
+describe('the papers', () => {
+  test('link only to what is there, headings included', () => {
+    const broken: string[] = []
+    for (const from of pages) {
+      for (const target of links(from)) {
+        if (/^https?:/.test(target)) continue
+        const [file = '', anchor] = target.split('#')
+        const path = file === '' ? from.path : join(dirname(from.path), file)
+        const to = pages.find((each) => each.path === path)
+        if (!existsSync(ROOT + path)) broken.push(`${from.path}: ${target}`)
+        else if (anchor !== undefined && to !== undefined && !anchors(to).has(anchor))
+          broken.push(`${from.path}: ${target}`)
+      }
+    }
+    expect(broken).toEqual([])
+  })
+
+  test('name only files and folders that are there', () => {
+    const path = /^(src|sql|test|docs|scripts|examples|bench)\/[\w./-]*$/
+    const missing = pages.flatMap((from) =>
+      words(from)
+        .filter((word) => path.test(word) && !word.includes('NNNN') && !existsSync(ROOT + word))
+        .map((word) => `${from.path}: ${word}`),
+    )
+    expect(missing).toEqual([])
+  })
+
+  test('name only SQL functions and constraints that are there', () => {
+    const sql = ['functions', 'views', 'migrations']
+      .flatMap((folder) =>
+        readdirSync(`${ROOT}sql/${folder}`).map((file) =>
+          readFileSync(`${ROOT}sql/${folder}/${file}`, 'utf8'),
+        ),
+      )
+      .join('\n')
+    const named = page('ARCHITECTURE.md')
+    const missing = words(named).filter(
+      (word) => /^[a-z]+(_[a-z]+)+(\(\))?$/.test(word) && !sql.includes(word.replace('()', '')),
+    )
+    expect(missing).toEqual([])
+  })
+
+  test('of docs/ begin with what one gets from them', () => {
+    const without = docs
+      .filter(({ text }) => !/^# .+\n\n\*\*You get:\*\* /.test(text))
+      .map(({ path }) => path)
+    expect(without).toEqual([])
+  })
+
+  test('are all reached from the README', () => {
+    const reached = new Set(links(page('README.md')))
+    expect(docs.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([])
+  })
+
+  test('have lines that fit a screen, tables and links aside', () => {
+    const long = pages.flatMap(({ path, prose }) =>
+      prose
+        .split('\n')
+        .map((line, index) => ({ line, at: `${path}:${index + 1}` }))
+        .filter(({ line }) => line.length > 120 && !line.startsWith('|'))
+        .map(({ at }) => at),
+    )
+    expect(long).toEqual([])
+  })
+
+  test('promise exactly once only for effects in the same transaction', () => {
+    const loose = pages.flatMap(({ path, text }) =>
+      text
+        .split(/\n\n|\n(?=[-|] )/)
+        .filter((paragraph) => /exactly[- ]once/i.test(paragraph))
+        .filter((paragraph) => !/transaction|same database|commit|nothing can promise/i.test(paragraph))
+        .map((paragraph) => `${path}: ${paragraph.slice(0, 80)}`),
+    )
+    expect(loose).toEqual([])
+  })
+})
+
+describe('what is made from the source', () => {
+  test('is in step with it', () => {
+    execFileSync(process.execPath, ['scripts/generate-docs.mjs', '--check'], { cwd: ROOT, stdio: 'pipe' })
+  })
+
+  test('has every error and every limit', () => {
+    const errors = page('docs/errors.md').text
+    const limits = page('docs/limits.md').text
+    expect(Object.keys(ERRORS).filter((code) => !errors.includes(`| \`${code}\` |`))).toEqual([])
+    expect(Object.keys(LIMITS).filter((name) => !limits.includes(`| \`${name}\` |`))).toEqual([])
+  })
+
+  test('has every field of every interface that users fill in', () => {
+    const wanted = {
+      'src/ground/job.ts': ['JobOptions', 'JobDefaults', 'RetryOptions', 'EnqueueOptions'],
+      'src/worker/options.ts': ['WorkerOptions', 'QueueOptions'],
+      'src/worker/handler.ts': ['HandlerOptions', 'HandlerContext', 'RunningJob'],
+      'src/engine/database.ts': ['DatabaseOptions'],
+      'src/engine/verbs.ts': ['QueueSettings'],
+      'src/testing/run-job.ts': ['RunJobOptions'],
+      'src/testing/drain.ts': ['DrainOptions'],
+      'src/embedded/options.ts': ['EmbeddedOptions'],
+    }
+    const text = docs.map((each) => each.text).join('\n')
+    const undocumented = Object.entries(wanted).flatMap(([file, names]) =>
+      fieldsOf(file, names).filter((field) => !text.includes(`| \`${field}\``)),
+    )
+    expect(undocumented).toEqual([])
+  })
+})
+
+function fieldsOf(file: string, names: readonly string[]): string[] {
+  const source = ts.createSourceFile(file, readFileSync(ROOT + file, 'utf8'), ts.ScriptTarget.Latest)
+  return source.statements
+    .filter(ts.isInterfaceDeclaration)
+    .filter(({ name }) => names.includes(name.text))
+    .flatMap(({ members }) =>
+      members.filter(ts.isPropertySignature).map(({ name }) => (name as ts.Identifier).text),
+    )
+}
