@@ -140,8 +140,8 @@ export const ROUTINES: readonly Routine[] = [
   },
   {
     "name": "length_ms",
-    "hash": "0862c96db7657c72",
-    "sql": "-- A length of time as whole milliseconds.\ncreate or replace function rowlock.length_ms(p_length interval) returns bigint\nlanguage sql immutable parallel safe\nas $rowlock$ select (extract(epoch from p_length) * 1000)::bigint $rowlock$;\n"
+    "hash": "99f208d4a7dac80a",
+    "sql": "-- A length of time as whole milliseconds; null for infinity.\ncreate or replace function rowlock.length_ms(p_length interval) returns bigint\nlanguage sql immutable parallel safe\nas $rowlock$ select case when isfinite(p_length) then (extract(epoch from p_length) * 1000)::bigint end $rowlock$;\n"
   },
   {
     "name": "lock_key",
@@ -155,8 +155,8 @@ export const ROUTINES: readonly Routine[] = [
   },
   {
     "name": "ms",
-    "hash": "25458f9089319bb1",
-    "sql": "-- An instant as whole milliseconds since 1970, rounded down, the form in which verbs answer their callers.\n-- Stable, as extract is: PostgreSQL puts no immutable function in line whose body is only stable.\ncreate or replace function rowlock.ms(p_at timestamptz) returns bigint\nlanguage sql stable parallel safe\nas $rowlock$ select floor(extract(epoch from p_at) * 1000)::bigint $rowlock$;\n"
+    "hash": "27cb4ee5b5f23279",
+    "sql": "-- An instant as whole milliseconds since 1970, rounded down, the form in which verbs answer their callers.\n-- Null for infinity, which a row written by hand may hold: one such row must not fail a claim.\n-- Stable, as extract is: PostgreSQL puts no immutable function in line whose body is only stable.\ncreate or replace function rowlock.ms(p_at timestamptz) returns bigint\nlanguage sql stable parallel safe\nas $rowlock$ select case when isfinite(p_at) then floor(extract(epoch from p_at) * 1000)::bigint end $rowlock$;\n"
   },
   {
     "name": "note",
