@@ -16,7 +16,7 @@ const cell = (text) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim(
 const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')
 
-/** `diagram`, `transitions`, `phases`, `errors`, `limits`, or `src/file.ts Interface …`: the fields of these interfaces and what their docstrings say. */
+/** `diagram`, `transitions`, `phases`, `errors`, `limits`, or `fields of Interface …`, with what their docstrings say. */
 function make(what) {
   if (what === 'diagram') return `\`\`\`mermaid\n${mermaid()}\`\`\``
   if (what === 'transitions') return markdownTable().trimEnd()
@@ -42,11 +42,9 @@ function make(what) {
         limit.why,
       ]),
     )
-  const [file, ...names] = what.split(' ')
-  return table(
-    ['option', 'type', 'what it is'],
-    names.flatMap((name) => fieldsOf(file, name)),
-  )
+  const names = what.match(/^fields of (.+)$/)?.[1].split(' ')
+  if (names === undefined) throw new Error(`nothing is made as ${what}`)
+  return table(['option', 'type', 'what it is'], names.flatMap(fieldsOf))
 }
 
 function amount(value, unit) {
@@ -57,25 +55,24 @@ function amount(value, unit) {
   return unit === 'days' ? `${figure} d` : figure
 }
 
-function fieldsOf(file, name) {
-  const source = ts.createSourceFile(
-    file,
-    readFileSync(new URL(file, root), 'utf8'),
-    ts.ScriptTarget.Latest,
-    true,
-  )
-  let found
-  const visit = (node) => {
-    if (ts.isInterfaceDeclaration(node) && node.name.text === name) found = node
-    else ts.forEachChild(node, visit)
-  }
-  visit(source)
-  if (found === undefined) throw new Error(`${file} has no interface ${name}`)
+/** The exported interfaces of the source, by name. */
+const interfaces = new Map()
+for (const name of readdirSync(new URL('src/', root), { recursive: true })) {
+  if (!name.endsWith('.ts') || name.endsWith('.generated.ts')) continue
+  const text = readFileSync(new URL(`src/${name}`, root), 'utf8')
+  const source = ts.createSourceFile(name, text, ts.ScriptTarget.Latest, true)
+  for (const node of source.statements)
+    if (ts.isInterfaceDeclaration(node)) interfaces.set(node.name.text, node)
+}
+
+function fieldsOf(name) {
+  const found = interfaces.get(name)
+  if (found === undefined) throw new Error(`the source has no interface ${name}`)
   return found.members.filter(ts.isPropertySignature).map((member) => {
-    const type = member.type.getText(source).replace(/ \| undefined$/, '')
+    const type = member.type.getText().replace(/ \| undefined$/, '')
     const docs = ts.getJSDocCommentsAndTags(member).map((doc) => ts.getTextOfJSDocComment(doc.comment) ?? '')
     const needed = member.questionToken === undefined ? '' : ' (required)'
-    return [`\`${member.name.getText(source)}\`${needed}`, `\`${type}\``, docs.join(' ')]
+    return [`\`${member.name.getText()}\`${needed}`, `\`${type}\``, docs.join(' ')]
   })
 }
 

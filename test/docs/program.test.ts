@@ -45,7 +45,7 @@ describe('a page', () => {
 
   test('knows which line of it a line of its program came from', () => {
     const program = programOf(pageOf({ lang: 'ts', text: 'const one = 1\nconst two = 2' }))!
-    const line = program.text.split('\n').findIndex((each) => each === 'const two = 2') + 1
+    const line = program.text.split('\n').indexOf('const two = 2') + 1
     expect(program.pageLine(line)).toBe(2)
   })
 
