@@ -39,6 +39,7 @@ export type { Rowlock, RowlockOptions } from './rowlock.ts'
 export { createRowlock } from './rowlock.ts'
 export type { AbortCause } from './worker/aborted.ts'
 export { isAborted, JobAborted } from './worker/aborted.ts'
+export type { StopOptions, WorkerEvents, WorkerStatus } from './worker/events.ts'
 export type {
   Handler,
   HandlerContext,
@@ -50,4 +51,4 @@ export { handle, handleInTransaction } from './worker/handler.ts'
 export type { Logger } from './worker/log.ts'
 export type { HandlerMiddleware } from './worker/middleware.ts'
 export type { QueueOptions, WorkerOptions } from './worker/options.ts'
-export type { StopOptions, Worker, WorkerEvents, WorkerStatus } from './worker/worker.ts'
+export type { Worker } from './worker/worker.ts'

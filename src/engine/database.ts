@@ -1,10 +1,11 @@
 // A pool and a schema: where verbs are called. Connects at first use, starts no timer, keeps no process alive.
 
+import net from 'node:net'
 import pg from 'pg'
 import { RowlockError } from '../ground/errors.ts'
 import { checkSchema, quoteIdentifier } from './schema.ts'
 import type { PooledClient, PoolLike, Queryable } from './seam.ts'
-import { isConnectionError, outcomeUnknown, translate, unavailable } from './translate.ts'
+import { AnswerTimeout, isConnectionError, outcomeUnknown, translate, unavailable } from './translate.ts'
 
 /** How to reach the database. */
 export interface DatabaseOptions {
@@ -29,6 +30,19 @@ export interface CallOptions {
   /** Says what was asked, and that it was a write: a lost answer is then OUTCOME_UNKNOWN. */
   readonly write?: string
 }
+
+/** How a lane differs. */
+export interface LaneOptions {
+  /** Leads elsewhere: around a pooler. */
+  readonly connectionString?: string | undefined
+  /** Unit: ms, default and at most 10,000. */
+  readonly connectTimeoutMs?: number
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+/** Longer than the pauses between beats and polls: a lane does not connect anew for each of them. */
+const LANE_IDLE_MS = 60_000
+const POOL = { allowExitOnIdle: true, keepAlive: true } as const
 
 export class Database {
   readonly schema: string
@@ -62,46 +76,60 @@ export class Database {
    * The same database over connections of its own, for work that must not wait for the users' statements.
    * `connectionString` leads elsewhere: around a pooler.
    */
-  lane(maxConnections: number, applicationName: string, connectionString?: string): Database {
+  lane(
+    maxConnections: number,
+    applicationName: string,
+    { connectionString, connectTimeoutMs = CONNECT_TIMEOUT_MS }: LaneOptions = {},
+  ): Database {
     const { pool, ...rest } = this.#options
-    if (connectionString !== undefined)
-      return Database.asLane(new Database({ ...rest, connectionString, maxConnections, applicationName }))
-    if (pool === undefined) return Database.asLane(new Database({ ...rest, maxConnections, applicationName }))
-    if (!pool.options) return this
-    // A copy of the pool's own settings: whatever way it connects, passwords made by functions included.
+    if (connectionString === undefined && pool !== undefined && !pool.options) return this
+    const from: pg.PoolConfig =
+      connectionString !== undefined
+        ? { connectionString }
+        : pool === undefined
+          ? { connectionString: rest.connectionString }
+          : copyOf(pool.options as pg.PoolConfig)
+    const sockets = new Set<net.Socket>()
     const own = new pg.Pool({
-      ...(pool.options as pg.PoolConfig),
+      ...from,
+      ...POOL,
+      idleTimeoutMillis: LANE_IDLE_MS,
       max: maxConnections,
       application_name: applicationName,
-      allowExitOnIdle: true,
+      connectionTimeoutMillis: Math.min(from.connectionTimeoutMillis || CONNECT_TIMEOUT_MS, connectTimeoutMs),
+      stream: from.stream ?? (() => tracked(sockets)),
     })
-    const lane = Database.asLane(new Database({ ...rest, pool: own as unknown as PoolLike }))
-    lane.#owned = true
+    const { connectionString: _, ...others } = rest
+    const lane = new Database({ ...others, pool: own as unknown as PoolLike })
+    lane.#sockets = sockets
     return lane
   }
 
   /** Where handlers' transactions run: the user's own pool if there is one, since it is their work. */
-  transactionLane(maxConnections: number, applicationName: string): Database {
-    return this.#options.pool === undefined ? this.lane(maxConnections, applicationName) : this
+  transactionLane(maxConnections: number, applicationName: string, options?: LaneOptions): Database {
+    return this.#options.pool === undefined ? this.lane(maxConnections, applicationName, options) : this
   }
 
-  #owned = false
-  #isLane = false
-  readonly #busy = new Set<PooledClient>()
+  /** Of a lane: every socket that is open or being opened. */
+  #sockets: Set<net.Socket> | undefined
 
-  /** End a lane; whatever still waits for an answer is cut off. What is no lane is left alone. */
-  async closeLane(): Promise<void> {
-    if (!this.#isLane) return
-    for (const client of this.#busy) {
-      const { connection } = client as { connection?: { stream?: { destroy?: () => void } } }
-      connection?.stream?.destroy?.()
+  /**
+   * End a lane: nothing new begins, idle connections say goodbye, and whatever is left after `cutAfterMs` is cut off,
+   * so that no link that is dead or still being made keeps the process alive. What is no lane is left alone.
+   */
+  async closeLane(cutAfterMs = 500): Promise<void> {
+    const sockets = this.#sockets
+    if (sockets === undefined) return
+    const timer = setTimeout(() => {
+      for (const socket of sockets) socket.destroy()
+    }, cutAfterMs)
+    await this.close().catch(() => {})
+    // The pool is done when it has let go of its clients; their sockets may still be closing.
+    while (sockets.size > 0) {
+      const [socket] = sockets
+      await new Promise((resolve) => socket!.once('close', resolve))
     }
-    await this.close()
-  }
-
-  static asLane(database: Database): Database {
-    database.#isLane = true
-    return database
+    clearTimeout(timer)
   }
 
   /** The text of a call: `verb(…)` of this schema, answering JSON as text, the same through every client. */
@@ -149,15 +177,13 @@ export class Database {
     const ignore = () => {} // a checked-out client without a listener takes the process down
     client.on?.('error', ignore)
     let broken = false
-    this.#busy.add(client)
     try {
       return await body(client)
     } catch (error) {
-      broken = isConnectionError(error) || isTimeout(error)
+      broken = isConnectionError(error)
       if (broken && options.write !== undefined) throw outcomeUnknown(options.write, error)
       throw error
     } finally {
-      this.#busy.delete(client)
       client.removeListener?.('error', ignore)
       client.release(broken)
     }
@@ -166,13 +192,18 @@ export class Database {
   /** Run statements in one READ COMMITTED transaction. */
   async transaction<T>(body: (client: PooledClient) => Promise<T>, options: CallOptions = {}): Promise<T> {
     return this.use(async (client) => {
-      await client.query('begin isolation level read committed read write')
+      await this.#run(client, 'begin isolation level read committed read write', [], options)
       try {
         const value = await body(client)
-        await client.query('commit')
+        await this.#run(client, 'commit', [], options)
         return value
       } catch (error) {
-        await client.query('rollback').catch(() => {})
+        // A connection that broke has rolled back by itself; on one that does not answer, a rollback would wait for ever.
+        if (!isConnectionError(error)) {
+          await this.#run(client, 'rollback', [], options).catch((failure) => {
+            throw isConnectionError(failure) ? failure : error
+          })
+        }
         throw error
       }
     }, options)
@@ -192,7 +223,8 @@ export class Database {
   async close(): Promise<void> {
     if (this.#closed) return
     this.#closed = true
-    if (this.#pool !== undefined && (this.#owned || this.#options.pool === undefined)) await this.#pool.end()
+    const isOurs = this.#sockets !== undefined || this.#options.pool === undefined
+    if (isOurs) await (this.#pool ?? this.#options.pool)?.end()
   }
 
   #open(): PoolLike {
@@ -202,11 +234,10 @@ export class Database {
       pool ??
       (new pg.Pool({
         connectionString,
+        ...POOL,
         max: maxConnections,
         application_name: applicationName,
-        allowExitOnIdle: true,
-        keepAlive: true,
-        connectionTimeoutMillis: 10_000,
+        connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
         idleTimeoutMillis: 10_000,
       }) as unknown as PoolLike)
     // An idle connection that dies is no event for the process: the next call opens another.
@@ -229,12 +260,6 @@ export class Database {
   }
 }
 
-class AnswerTimeout extends Error {
-  override name = 'AnswerTimeout'
-}
-
-const isTimeout = (error: unknown) => error instanceof AnswerTimeout
-
 /** A server that never answers (a dead link, not a refusal) must not hold its caller for ever. */
 function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
   return new Promise<T>((resolve, reject) => {
@@ -249,4 +274,16 @@ function withTimeout<T>(promise: Promise<T>, timeoutMs: number): Promise<T> {
 function parseReply(reply: string): unknown {
   const first = reply[0]
   return first === '{' || first === '[' || first === '"' ? JSON.parse(reply) : reply
+}
+
+/** The settings of a pool, whatever way it connects. The pool hides its password from a spread. */
+function copyOf(options: pg.PoolConfig): pg.PoolConfig {
+  return { ...options, ...(options.password !== undefined && { password: options.password }) }
+}
+
+function tracked(sockets: Set<net.Socket>): net.Socket {
+  const socket = new net.Socket()
+  sockets.add(socket)
+  socket.once('close', () => sockets.delete(socket))
+  return socket
 }

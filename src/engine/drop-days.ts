@@ -3,6 +3,7 @@
 import type { Database } from './database.ts'
 import { quoteIdentifier } from './schema.ts'
 import type { PooledClient } from './seam.ts'
+import { isConnectionError } from './translate.ts'
 
 interface Due {
   readonly parent: 'finished' | 'attempt'
@@ -60,8 +61,8 @@ async function detach(database: Database, { parent, day, detached }: Due, isPool
   if (isPooled) {
     if (detached) return
     await database.transaction(async (client) => {
-      await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-      await client.query(table)
+      await database.queryOn(client, `set local lock_timeout = '${LOCK_TIMEOUT}'`)
+      await database.queryOn(client, table)
     })
     return
   }
@@ -74,22 +75,30 @@ async function detach(database: Database, { parent, day, detached }: Due, isPool
       [database.schema, day],
     )) as { pending: boolean }[]
     if (row === undefined) return
-    await withLockTimeout(client, () => client.query(`${table} ${row.pending ? 'finalize' : 'concurrently'}`))
+    const how = row.pending ? 'finalize' : 'concurrently'
+    await withLockTimeout(database, client, () => database.queryOn(client, `${table} ${how}`))
   })
 }
 
 async function drop(database: Database, day: string): Promise<void> {
   await database.transaction(async (client) => {
-    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-    await client.query(`drop table if exists ${quoteIdentifier(database.schema)}.${quoteIdentifier(day)}`)
+    await database.queryOn(client, `set local lock_timeout = '${LOCK_TIMEOUT}'`)
+    const table = `${quoteIdentifier(database.schema)}.${quoteIdentifier(day)}`
+    await database.queryOn(client, `drop table if exists ${table}`)
   })
 }
 
-async function withLockTimeout(client: PooledClient, body: () => Promise<unknown>): Promise<void> {
-  await client.query(`set lock_timeout = '${LOCK_TIMEOUT}'`)
+async function withLockTimeout(
+  database: Database,
+  client: PooledClient,
+  body: () => Promise<unknown>,
+): Promise<void> {
+  await database.queryOn(client, `set lock_timeout = '${LOCK_TIMEOUT}'`)
   try {
     await body()
-  } finally {
-    await client.query('reset lock_timeout').catch(() => {})
+  } catch (error) {
+    if (!isConnectionError(error)) await database.queryOn(client, 'reset lock_timeout')
+    throw error
   }
+  await database.queryOn(client, 'reset lock_timeout')
 }

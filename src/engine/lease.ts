@@ -79,3 +79,20 @@ export async function sleep(
 export async function retire(database: Database, workerId: string, timeoutMs: number): Promise<void> {
   await database.call('retire', '$1::text::uuid', [workerId], { timeoutMs })
 }
+
+/**
+ * The jobs that the database thinks this worker holds.
+ * Source: the table running
+ */
+export async function heldJobs(
+  database: Database,
+  workerId: string,
+  timeoutMs: number,
+): Promise<{ readonly id: string; readonly claimId: string; readonly attempt: number }[]> {
+  return database.query(
+    `select r.id::text as id, r.claim_id::text as "claimId", r.attempt
+       from rowlock.running r where r.worker_id = $1::text::uuid order by r.id`,
+    [workerId],
+    { timeoutMs },
+  )
+}

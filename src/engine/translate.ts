@@ -27,8 +27,14 @@ const GONE = new Set([
 ])
 const GONE_TEXT = /terminat|timeout|Connection (ended|closed)|not queryable|socket|Client was closed/i
 
+/** No answer came in time: the connection may be dead, and what was asked may have happened. */
+export class AnswerTimeout extends Error {
+  override readonly name = 'AnswerTimeout'
+}
+
 /** Does this error say that the connection is no good any more, rather than that the statement was refused? */
 export function isConnectionError(error: unknown): boolean {
+  if (error instanceof AnswerTimeout) return true
   const { code, severity, message } = (error ?? {}) as ServerError
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined) {
     // 08 connection, 57P01 to 57P05 shutdowns and drops, 25006 a server that is now a standby.
@@ -36,6 +42,14 @@ export function isConnectionError(error: unknown): boolean {
   }
   if (typeof code === 'string' && GONE.has(code)) return true
   return error instanceof Error && !(error instanceof RowlockError) && GONE_TEXT.test(String(message))
+}
+
+/** Is the moment at fault rather than what was asked? Then the same may work a moment later. */
+export function isPassing(error: unknown): boolean {
+  if (isConnectionError(error)) return true
+  const { code } = (error ?? {}) as ServerError
+  if (code === 'DATABASE_UNAVAILABLE' || code === 'OUTCOME_UNKNOWN') return true
+  return typeof code === 'string' && /^(40|53|55|57|58)[0-9A-Z]{3}$/.test(code)
 }
 
 /** The Rowlock error that a server's error stands for; any other error as it is. */

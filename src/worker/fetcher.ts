@@ -3,10 +3,12 @@
 import { type Claim, claim, type Want } from '../engine/claim.ts'
 import type { Database } from '../engine/database.ts'
 import { sleep } from '../engine/lease.ts'
+import { isPassing } from '../engine/translate.ts'
 import { isRowlockError } from '../ground/errors.ts'
 import type { Frontier } from './frontier.ts'
 import type { Lease } from './lease.ts'
 import { Loop } from './loop.ts'
+import type { Orphans } from './orphans.ts'
 import type { Slots } from './slots.ts'
 
 export interface FetcherOptions {
@@ -14,6 +16,7 @@ export interface FetcherOptions {
   readonly lease: Lease
   readonly slots: Slots
   readonly frontier: Frontier
+  readonly orphans: Orphans
   readonly pollMs: number
   readonly pollListeningMs: number
   readonly timeoutMs: number
@@ -36,13 +39,18 @@ export class Fetcher {
   /** Queues on which this worker's flag is up. */
   readonly #flags = new Set<string>()
   #flagsOf: string | undefined
+  /** The database's clock at the last claim. It can step back, and then older jobs come behind the frontier. */
+  #nowMs = Number.NEGATIVE_INFINITY
   /** Flags went up and some transaction may not have seen them: until `mark` is passed, the worker keeps looking. */
   #settling: { mark: number | undefined; pauseMs: number } | undefined
 
   constructor(options: FetcherOptions) {
     this.#options = options
     this.#loop = new Loop({
-      run: () => this.#look(),
+      run: async () => {
+        const nextMs = await this.#look()
+        return Math.min(nextMs, options.orphans.dueInMs)
+      },
       everyMs: options.pollMs,
       errorMaxMs: 5_000,
       onError: (error) => {
@@ -82,13 +90,15 @@ export class Fetcher {
     this.#flags.clear()
     this.#settling = undefined
     this.#options.frontier.drop()
-    this.#loop.nudge()
+    this.#loop.nudge(true)
   }
 
-  async #look(): Promise<number | undefined> {
-    const { lease, slots, frontier, isHeld, onClaim } = this.#options
+  async #look(): Promise<number> {
+    const { lease, slots, frontier, orphans, isHeld, onClaim } = this.#options
     const workerId = lease.workerId
-    if (workerId === undefined || isHeld()) return this.#pollMs()
+    if (workerId === undefined) return this.#pollMs()
+    await orphans.lookIfDue(workerId)
+    if (isHeld()) return this.#pollMs()
     if (this.#flagsOf !== workerId) {
       this.#flags.clear()
       this.#settling = undefined
@@ -101,6 +111,8 @@ export class Fetcher {
     const wasFull = wants.every(({ from }) => from === undefined)
     const claimed = await this.#claim(workerId, wants)
     if (claimed === null) return this.#pollMs()
+    if (claimed.nowMs < this.#nowMs) frontier.drop()
+    this.#nowMs = claimed.nowMs
     frontier.note(claimed.jobs, wasFull, claimed.lookedMs, performance.now())
     for (const queue of Object.keys(claimed.found)) this.#flags.delete(queue)
     if (claimed.jobs.length > 0) {
@@ -148,6 +160,7 @@ export class Fetcher {
       const sleepingMs = this.#flags.size > 0 ? this.#flagMs() : null
       return await claim(database, workerId, wants, sleepingMs, timeoutMs)
     } catch (error) {
+      if (isPassing(error) && !isRowlockError(error, 'DATABASE_UNAVAILABLE')) this.#options.orphans.doubt()
       if (!isRowlockError(error, 'LEASE_LOST')) throw error
       if (lease.lastWorkerId === workerId) lease.lose()
       return null

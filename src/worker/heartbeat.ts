@@ -16,7 +16,8 @@ export interface HeartbeatOptions {
   readonly facts: () => Record<string, unknown>
   readonly started: () => readonly StartedJob[]
   readonly onGranted: () => void
-  readonly onBeat: (beat: Beat) => void
+  /** What came back, and which started jobs the database knows of by now. */
+  readonly onBeat: (beat: Beat, told: readonly StartedJob[]) => void
   readonly onError: (error: unknown) => void
 }
 
@@ -61,20 +62,15 @@ export class Heartbeat {
     }
     const sentAt = performance.now()
     const timeoutMs = Math.max(100, Math.min(lease.leftMs, leaseMs / 2))
-    const beat = await heartbeat(
-      database,
-      workerId,
-      this.#options.started(),
-      this.#options.facts(),
-      timeoutMs,
-    )
+    const started = this.#options.started()
+    const beat = await heartbeat(database, workerId, started, this.#options.facts(), timeoutMs)
     if (lease.lastWorkerId !== workerId) return 0
     if (beat === null) {
       lease.lose()
       return 0
     }
     lease.granted(workerId, sentAt)
-    this.#options.onBeat(beat)
+    this.#options.onBeat(beat, started)
     return Math.max(0, heartbeatMs - (performance.now() - sentAt))
   }
 

@@ -7,6 +7,7 @@ export class Lease {
   #workerId: string | undefined
   #until = 0
   #timer: NodeJS.Timeout | undefined
+  #ended = false
   readonly #leaseMs: number
   readonly #onLost: (workerId: string) => void
 
@@ -41,6 +42,7 @@ export class Lease {
 
   /** The database granted a lease to this identity; the question was sent at `sentAt`. */
   granted(workerId: string, sentAt: number): void {
+    if (this.#ended) return
     this.#workerId = workerId
     this.#until = sentAt + this.#leaseMs
     clearTimeout(this.#timer)
@@ -57,12 +59,17 @@ export class Lease {
   lose(): void {
     const workerId = this.#workerId
     if (workerId === undefined) return
-    this.drop()
+    this.#drop()
     this.#onLost(workerId)
   }
 
-  /** Forget the identity without telling anybody: at the end of a shutdown. */
-  drop(): void {
+  /** Forget the identity without telling anybody, and take no other: the end of a shutdown. */
+  end(): void {
+    this.#ended = true
+    this.#drop()
+  }
+
+  #drop(): void {
     clearTimeout(this.#timer)
     this.#workerId = undefined
     this.#until = 0

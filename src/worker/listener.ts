@@ -80,7 +80,7 @@ export class Listener {
     try {
       await database.queryOn(client, `listen ${quoteIdentifier(this.#channel)}`, [], { timeoutMs: 5_000 })
     } catch (error) {
-      client.release(true)
+      cut(client)
       throw error
     }
     return client
@@ -125,11 +125,7 @@ export class Listener {
   #drop(): void {
     const client = this.#client
     this.#client = undefined
-    try {
-      client?.release(true)
-    } catch {
-      // released already
-    }
+    if (client !== undefined) cut(client)
     this.#set(false)
   }
 
@@ -138,4 +134,11 @@ export class Listener {
     this.#proven = proven
     this.#options.onChange(proven)
   }
+}
+
+/** A link that is dead would not answer a goodbye, and its socket would stay. */
+function cut(client: PooledClient): void {
+  const { connection } = client as { connection?: { stream?: { destroy?: () => void } } }
+  connection?.stream?.destroy?.()
+  client.release(true)
 }

@@ -22,13 +22,30 @@ function write(level: string, fields: object, message: string): void {
 
 /** A logger that adds these fields to every line. */
 export function withFields(log: Logger, fields: object): Logger {
-  const add = (level: keyof Logger) => (more: object, message: string) =>
-    log[level]({ ...fields, ...more }, message)
-  return { debug: add('debug'), info: add('info'), warn: add('warn'), error: add('error') }
+  return each((level) => (more, message) => log[level]({ ...fields, ...more }, message))
 }
 
-/** What a line says of an error: code and message, no stack of a database that is away for an hour. */
+/** A logger that never throws: a full disk behind it must not stop a worker. */
+export function withoutThrowing(log: Logger): Logger {
+  return each((level) => (fields, message) => {
+    try {
+      log[level](fields, message)
+    } catch {
+      // there is no other place to say it
+    }
+  })
+}
+
+function each(write: (level: keyof Logger) => Logger['warn']): Logger {
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}
+
+/** What a line says of an error: code and message, no stack of a database that is away for an hour. Never throws. */
 export function errorFields(error: unknown): { error: string; code?: string } {
-  const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
-  return { error: String(message ?? error), ...(typeof code === 'string' && { code }) }
+  try {
+    const { code, message } = (error ?? {}) as { code?: unknown; message?: unknown }
+    return { error: String(message ?? error), ...(typeof code === 'string' && { code }) }
+  } catch {
+    return { error: 'an error that cannot be described' }
+  }
 }

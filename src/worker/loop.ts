@@ -15,7 +15,7 @@ export class Loop {
   #running = false
   #timer: NodeJS.Timeout | undefined
   #inFlight: Promise<number | undefined> | undefined
-  #nudged = false
+  #nudged: 'lazy' | 'eager' | undefined
   #failures = 0
 
   constructor(options: LoopOptions) {
@@ -48,11 +48,14 @@ export class Loop {
     return this.#inFlight
   }
 
-  /** Do not wait for the next round to be due. While one is in flight, another follows at once. */
-  nudge(): void {
+  /**
+   * Do not wait for the next round to be due. While one is in flight, another follows at once. After a failure the
+   * pause is kept, however many nudge, unless it is known that things have changed (`isEager`).
+   */
+  nudge(isEager = false): void {
     if (!this.#running) return
-    if (this.#inFlight !== undefined) this.#nudged = true
-    else this.#schedule(0)
+    if (this.#inFlight !== undefined) this.#nudged = isEager ? 'eager' : (this.#nudged ?? 'lazy')
+    else if (isEager || this.#failures === 0) this.#schedule(0)
   }
 
   #schedule(ms: number): void {
@@ -71,15 +74,19 @@ export class Loop {
       next =
         Math.min(this.#options.errorMaxMs, 100 * 2 ** Math.min(this.#failures, 16)) *
         (0.5 + Math.random() / 2)
-      try {
-        this.#options.onError(error)
-      } catch {
-        // a listener that throws must not end the loop
-      }
+      if (this.#running) this.#complain(error)
     }
+    const nudged = this.#nudged
+    this.#nudged = undefined
     if (!this.#running) return
-    const nudged = this.#nudged && this.#failures === 0
-    this.#nudged = false
-    this.#schedule(nudged ? 0 : next)
+    this.#schedule(nudged === 'eager' || (nudged === 'lazy' && this.#failures === 0) ? 0 : next)
+  }
+
+  #complain(error: unknown): void {
+    try {
+      this.#options.onError(error)
+    } catch {
+      // a listener that throws must not end the loop
+    }
   }
 }

@@ -29,6 +29,7 @@ export class Maintenance {
   #dutyAt = Number.POSITIVE_INFINITY
   #daysAt = 0
   #unhandledAt = 0
+  #isStopping = false
   readonly #reported = new Set<string>()
 
   constructor(options: MaintenanceOptions) {
@@ -42,10 +43,12 @@ export class Maintenance {
   }
 
   start(): void {
+    this.#isStopping = false
     this.#loop.start()
   }
 
   stop(): Promise<void> {
+    this.#isStopping = true
     return this.#loop.stop()
   }
 
@@ -71,27 +74,46 @@ export class Maintenance {
     return this.#options.everyMs
   }
 
-  /** Everything that is due, whoever is on duty. */
+  /** Everything that is due, whoever is on duty. A fault of one part does not keep the others from being done. */
   async runOnce(): Promise<void> {
-    const { database, timeoutMs, onReaped } = this.#options
-    const limit = LIMITS.maintenanceJobs.default
-    for (;;) {
-      const jobs = await reap(database, limit, timeoutMs)
-      if (jobs.length > 0) onReaped(jobs)
-      if (jobs.length < limit) break
-    }
-    for (;;) {
-      const done = await sweep(database, limit, timeoutMs)
-      if (Math.max(done.expired, done.cancelled, done.keys, done.audit) < limit) break
-    }
+    await this.#reap()
     const now = performance.now()
+    await this.#try(() => this.#sweep())
     if (now >= this.#daysAt) {
-      await this.#turnDays()
       this.#daysAt = now + DAYS_EVERY_MS
+      await this.#try(() => this.#turnDays())
     }
     if (now >= this.#unhandledAt) {
-      await this.#reportUnhandled()
       this.#unhandledAt = now + UNHANDLED_EVERY_MS
+      await this.#try(() => this.#reportUnhandled())
+    }
+  }
+
+  async #try(part: () => Promise<void>): Promise<void> {
+    if (this.#isStopping) return
+    try {
+      await part()
+    } catch (error) {
+      this.#options.onError(error)
+    }
+  }
+
+  async #reap(): Promise<void> {
+    const { database, timeoutMs, onReaped } = this.#options
+    const limit = LIMITS.maintenanceJobs.default
+    while (!this.#isStopping) {
+      const jobs = await reap(database, limit, timeoutMs)
+      if (jobs.length > 0) onReaped(jobs)
+      if (jobs.length < limit) return
+    }
+  }
+
+  async #sweep(): Promise<void> {
+    const { database, timeoutMs } = this.#options
+    const limit = LIMITS.maintenanceJobs.default
+    while (!this.#isStopping) {
+      const done = await sweep(database, limit, timeoutMs)
+      if (Math.max(done.expired, done.cancelled, done.keys, done.audit) < limit) return
     }
   }
 

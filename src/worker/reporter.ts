@@ -2,7 +2,7 @@
 
 import type { Database } from '../engine/database.ts'
 import { finish, type Outcome } from '../engine/finish.ts'
-import { wereCompleted } from '../engine/were-completed.ts'
+import { wereWritten } from '../engine/were-written.ts'
 import { RowlockError } from '../ground/errors.ts'
 import { LIMITS } from '../ground/limits.ts'
 
@@ -17,13 +17,21 @@ export interface ReporterOptions {
   readonly onFlushed: () => void
 }
 
-/** SQLSTATE classes that say: this very outcome cannot be written. Everything else is tried again, for ever. */
-const REFUSED = /^(22|23)/
+/**
+ * SQLSTATE classes that say: this very outcome cannot be written (its data, a constraint, a trigger, a bound of the
+ * server). Everything else is tried again, for ever: it is the moment, or a matter of all outcomes alike.
+ */
+const REFUSED = /^(22|23|38|39|44|54|P0)[0-9A-Z]{3}$/
 const REFUSED_AGAIN_MS = 5_000
+const PAUSE_MAX_MS = 5_000
 
 export class Reporter {
   readonly #options: ReporterOptions
   #pending: Outcome[] = []
+  /** In the statement that is in flight, and what is left of its batch. */
+  #sent: readonly Outcome[] = []
+  /** Refused in every form; they come back to pending after a while. */
+  readonly #refused = new Map<Outcome, NodeJS.Timeout>()
   #timer: NodeJS.Timeout | undefined
   #flushing: Promise<void> | undefined
   #waiters: (() => void)[] = []
@@ -50,6 +58,12 @@ export class Reporter {
     else this.#timer ??= setTimeout(() => this.#flush(), this.#options.flushMs)
   }
 
+  /** Is an outcome of this claim still to be written? */
+  holds(id: string, claimId: string): boolean {
+    const isIt = (outcome: Outcome) => outcome.id === id && outcome.claim_id === claimId
+    return this.#pending.some(isIt) || this.#sent.some(isIt) || [...this.#refused.keys()].some(isIt)
+  }
+
   /** Resolves when everything reported so far has been answered, or given up by `stop`. */
   flushed(): Promise<void> {
     return new Promise((resolve) => {
@@ -63,6 +77,7 @@ export class Reporter {
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
+    for (const timer of this.#refused.values()) clearTimeout(timer)
     this.#wake?.()
     this.#settle()
   }
@@ -71,11 +86,12 @@ export class Reporter {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#flushing !== undefined || this.#pending.length === 0) return
-    const batch = this.#pending.splice(0, LIMITS.flushJobs.max)
-    this.#flushing = this.#send(batch)
+    this.#sent = this.#pending.splice(0, batchLength(this.#pending))
+    this.#flushing = this.#send(this.#sent)
       .catch((error) => this.#options.onError(error))
       .finally(() => {
         this.#flushing = undefined
+        this.#sent = []
         this.#options.onFlushed()
         if (this.#pending.length > 0 && !this.#stopped) this.#flush()
         this.#settle()
@@ -84,33 +100,34 @@ export class Reporter {
 
   /** The same batch until it is answered: each outcome names its claim, so that a repeat does no harm. */
   async #send(batch: readonly Outcome[]): Promise<void> {
-    let unknown = false
+    let isDoubtful = false
     for (let tries = 1; !this.#stopped; tries++) {
       try {
         const { completed, moved } = await finish(this.#options.database, batch, this.#options.timeoutMs)
         const settled = new Set([...completed, ...moved.map(({ id }) => id)])
-        const missing = batch.filter(({ id }) => !settled.has(id))
-        await this.#explain(missing, unknown)
+        await this.#explain(
+          batch.filter(({ id }) => !settled.has(id)),
+          isDoubtful,
+        )
         return
       } catch (error) {
         if (isRefusal(error)) return this.#divide(batch, error)
-        unknown = true
+        isDoubtful = true
+        if (this.#stopped) return
         this.#options.onError(error)
-        await this.#pause(Math.min(5_000, 50 * 2 ** Math.min(tries, 10)) * (0.5 + Math.random() / 2))
+        await this.#pause(Math.min(PAUSE_MAX_MS, 50 * 2 ** Math.min(tries, 10)) * (0.5 + Math.random() / 2))
       }
     }
   }
 
   /** After a lost answer, jobs that are missing now may be those that the lost answer was about. */
-  async #explain(missing: readonly Outcome[], unknown: boolean): Promise<void> {
-    if (missing.length === 0) return
-    const done = unknown
-      ? await wereCompleted(
-          this.#options.database,
-          missing.map(({ id }) => id),
-        ).catch(() => new Set())
+  async #explain(missing: readonly Outcome[], isDoubtful: boolean): Promise<void> {
+    if (missing.length === 0 || this.#stopped) return
+    const { database, timeoutMs, onLost } = this.#options
+    const written = isDoubtful
+      ? await wereWritten(database, missing, timeoutMs).catch(() => new Set())
       : new Set()
-    for (const outcome of missing) if (!done.has(outcome.id)) this.#options.onLost(outcome)
+    for (const outcome of missing) if (!written.has(outcome.id)) onLost(outcome)
   }
 
   /** One outcome that the server refuses must not hold up the others. */
@@ -124,17 +141,14 @@ export class Reporter {
     this.#options.onError(error)
     const [outcome] = batch
     if (outcome === undefined) return
-    if (outcome.verb === 'fail' && outcome.cause === 'outcome_refused') {
-      // Something in the database refuses even that: it is tried again, and the others go on.
-      setTimeout(() => this.report(outcome), REFUSED_AGAIN_MS).unref()
-      return
-    }
-    const { id, claim_id, ran_ms } = outcome
+    if (outcome.verb === 'fail' && outcome.cause === 'outcome_refused') return this.#setAside(outcome)
+    const { id, claim_id, attempt, ran_ms } = outcome
     await this.#send([
       {
         verb: 'fail',
         id,
         claim_id,
+        attempt,
         ...(ran_ms !== undefined && { ran_ms }),
         outcome: 'failed',
         cause: 'outcome_refused',
@@ -143,14 +157,25 @@ export class Reporter {
     ])
   }
 
+  /** Something in the database refuses even that: it is tried again, and the others go on. */
+  #setAside(outcome: Outcome): void {
+    if (this.#stopped) return
+    const timer = setTimeout(() => {
+      this.#refused.delete(outcome)
+      this.report(outcome)
+    }, REFUSED_AGAIN_MS)
+    this.#refused.set(outcome, timer)
+  }
+
   #pause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(done, ms)
-      this.#wake = done
-      function done(): void {
+      const done = () => {
         clearTimeout(timer)
+        this.#wake = undefined
         resolve()
       }
+      const timer = setTimeout(done, ms)
+      this.#wake = done
     })
   }
 
@@ -158,6 +183,23 @@ export class Reporter {
     if (!this.#stopped && this.open > 0) return
     for (const resolve of this.#waiters.splice(0)) resolve()
   }
+}
+
+/** As many as one statement takes, by number and by bytes. */
+function batchLength(outcomes: readonly Outcome[]): number {
+  let bytes = 0
+  let length = 0
+  for (const outcome of outcomes) {
+    bytes += bytesOf(outcome)
+    if (length > 0 && (bytes > LIMITS.bytesPerCall.max || length >= LIMITS.flushJobs.max)) break
+    length++
+  }
+  return length
+}
+
+function bytesOf(outcome: Outcome): number {
+  if (outcome.verb === 'complete') return 100 + (outcome.result?.length ?? 0)
+  return outcome.verb === 'fail' ? LIMITS.errorBytes.max : 100
 }
 
 function isRefusal(error: unknown): boolean {

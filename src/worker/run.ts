@@ -60,9 +60,9 @@ export class Run {
   }
 
   /** What else must happen at an abort: a transaction's connection is cut. */
-  onAbort(listener: () => void): void {
+  onAbort(listener: (() => void) | undefined): void {
     this.#onAbort = listener
-    if (this.#aborted !== undefined) listener()
+    if (this.#aborted !== undefined) listener?.()
   }
 
   get asStarted(): StartedJob {

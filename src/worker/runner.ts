@@ -1,6 +1,5 @@
 // Runs one claimed job: reads its input, calls the handler, and says what became of it.
 
-import type { ClaimedJob } from '../engine/claim.ts'
 import type { Database } from '../engine/database.ts'
 import type { Outcome } from '../engine/finish.ts'
 import { readPayload } from '../engine/read-payload.ts'
@@ -13,6 +12,7 @@ import { issuesText, validate } from '../ground/validate.ts'
 import type { HandlerContext, RunningJob } from './handler.ts'
 import { errorFields, type Logger, withFields } from './log.ts'
 import { type HandlerMiddleware, through } from './middleware.ts'
+import { persist } from './persist.ts'
 import type { Run } from './run.ts'
 import { runInTransaction } from './transaction.ts'
 
@@ -34,14 +34,16 @@ const RESULT = { maxBytes: LIMITS.resultBytes.max, what: 'result' } as const
 export async function runJob(run: Run, options: RunnerOptions): Promise<Outcome | null> {
   const { job, handler } = run
   try {
-    const raw = job.isLarge ? await readPayload(options.database, job.id, options.timeoutMs) : job.input
+    const { database, timeoutMs, installation, logger } = options
+    const raw = job.isLarge ? await persist(run, () => readPayload(database, job.id, timeoutMs)) : job.input
     const input = await readInput(run, raw)
-    const context = makeContext(run, input, await options.installation(), options.logger)
+    if (run.abortReason !== undefined) throw run.abortReason
+    const context = makeContext(run, input, await installation(), logger)
     if (handler.transactional) {
-      return await runInTransaction(run, context, options, (value) => outcomeOf(run, value, options.logger))
+      return await runInTransaction(run, context, options, (value) => outcomeOf(run, value, logger))
     }
     const value = await through(options.middleware, context, handler.run)
-    return outcomeOf(run, value, options.logger)
+    return await outcomeOf(run, value, logger)
   } catch (error) {
     return failureOf(run, error, options.logger)
   }
@@ -53,17 +55,20 @@ export async function readInput({ handler }: Run, raw: unknown): Promise<unknown
   if (schema === undefined) return raw
   const verdict = await validate(schema, raw)
   if (verdict.issues === undefined) return verdict.value
-  throw new InputInvalid(issuesText(verdict.issues))
+  throw new Invalid('InputInvalid', issuesText(verdict.issues))
 }
 
-class InputInvalid extends Error {
-  override readonly name = 'InputInvalid'
-  readonly code = 'validation'
-}
+/** Told apart by identity: what handlers throw may be a proxy that answers no question. */
+const invalid = new WeakSet<object>()
 
-class ResultInvalid extends Error {
-  override readonly name = 'ResultInvalid'
+class Invalid extends Error {
   readonly code = 'validation'
+
+  constructor(name: string, message: string) {
+    super(message)
+    this.name = name
+    invalid.add(this)
+  }
 }
 
 export function makeContext(run: Run, input: unknown, installation: string, logger: Logger): HandlerContext {
@@ -97,9 +102,17 @@ function publicJob({ job }: Run): RunningJob {
   }
 }
 
-const ended = ({ job, ranMs }: Run) => ({ id: job.id, claim_id: job.claimId, ran_ms: Math.round(ranMs) })
+const ended = ({ job, ranMs }: Run) => ({
+  id: job.id,
+  claim_id: job.claimId,
+  attempt: job.attempt,
+  ran_ms: Math.round(ranMs),
+})
 
-/** What a handler's value means: a decision, or the end of the job with a result. */
+/**
+ * What a handler's value means: a decision, or the end of the job with a result. Throws when the schema refuses the
+ * result: a person must look, for another attempt would do the work again.
+ */
 export function outcomeOf(run: Run, value: unknown, logger: Logger): Outcome | Promise<Outcome> {
   if (isDecision(value)) {
     if (value.decision === 'snooze') return { verb: 'snooze', ...ended(run), after_ms: value.delayMs }
@@ -110,14 +123,8 @@ export function outcomeOf(run: Run, value: unknown, logger: Logger): Outcome | P
   if (schema === undefined) return completed(run, value, logger)
   const verdict = validate(schema, value)
   const judge = (said: Awaited<typeof verdict>): Outcome => {
-    if (said.issues !== undefined) {
-      // The work is done and its result is not what was promised: a person must look, another attempt would do it again.
-      return {
-        ...failureOf(run, new ResultInvalid(issuesText(said.issues)), logger)!,
-        permanent: true,
-      } as Outcome
-    }
-    return completed(run, value, logger)
+    if (said.issues === undefined) return completed(run, value, logger)
+    throw new Invalid('ResultInvalid', issuesText(said.issues))
   }
   return verdict instanceof Promise ? verdict.then(judge) : judge(verdict)
 }
@@ -140,10 +147,10 @@ function completed(run: Run, value: unknown, logger: Logger): Outcome {
 export function failureOf(run: Run, thrown: unknown, logger: Logger): Outcome | null {
   const aborted = run.abortCause
   if (aborted === 'lease_lost') return null
-  if (aborted === 'shutdown') return { verb: 'hand_back', ...ended(run), cause: 'shutdown' }
+  const permanent = isPermanent(thrown) || invalid.has(thrown as object)
+  if (aborted === 'shutdown' && !permanent) return { verb: 'hand_back', ...ended(run), cause: 'shutdown' }
   const { cause, error } = describeThrown(thrown)
   const isTimeout = aborted === 'timeout'
-  const permanent = isPermanent(thrown) || thrown instanceof InputInvalid || thrown instanceof ResultInvalid
   const afterMs = permanent ? undefined : decidedDelay(run, thrown, logger)
   return {
     verb: 'fail',
@@ -186,10 +193,3 @@ export function deafOutcome(run: Run): Outcome | null {
     error: { name: 'HandlerStuck', message: `the handler ignored its signal; it had run for ${seconds} s` },
   }
 }
-
-/** A job whose kind nobody here handles: cannot be, since claims name kinds. */
-export const unhandled = (job: ClaimedJob): Outcome => ({
-  verb: 'hand_back',
-  id: job.id,
-  claim_id: job.claimId,
-})

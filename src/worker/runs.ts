@@ -1,5 +1,6 @@
 // All jobs that run in this process: found by id, told to stop, watched for their deadlines by one timer.
 
+import type { StartedJob } from '../engine/lease.ts'
 import type { AbortCause } from './aborted.ts'
 import type { Run } from './run.ts'
 
@@ -16,6 +17,7 @@ export class Runs {
   readonly #watch: Watch
   #timer: NodeJS.Timeout | undefined
   #waiters: (() => void)[] = []
+  #stopped = false
 
   constructor(watch: Watch) {
     this.#watch = watch
@@ -31,12 +33,12 @@ export class Runs {
   }
 
   add(run: Run): void {
-    this.#runs.set(key(run), run)
-    this.#timer ??= setInterval(() => this.check(), TICK_MS)
+    this.#runs.set(key(run.job.id, run.job.claimId), run)
+    if (!this.#stopped) this.#timer ??= setInterval(() => this.check(), TICK_MS)
   }
 
   remove(run: Run): void {
-    this.#runs.delete(key(run))
+    this.#runs.delete(key(run.job.id, run.job.claimId))
     if (this.#runs.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
@@ -60,30 +62,40 @@ export class Runs {
     })
   }
 
+  /** The database knows by now that these have started. */
+  told(jobs: readonly StartedJob[]): void {
+    for (const job of jobs) {
+      const run = this.#runs.get(key(job.id, job.claim_id))
+      if (run !== undefined) run.told = true
+    }
+  }
+
+  has(id: string, claimId: string): boolean {
+    return this.#runs.has(key(id, claimId))
+  }
+
+  /** Watch no longer: handlers that never end must not keep the process alive. */
+  stop(): void {
+    this.#stopped = true
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+
   /** Deadlines and deaf handlers. */
   check(): void {
     const now = performance.now()
     for (const run of this.#runs.values()) {
+      if (run.reported) continue
       if (run.abortedAt === undefined) {
         if (now >= run.deadlineAt) run.abort('timeout')
-      } else if (
-        !run.stuck &&
-        run.abortCause !== 'cancelled' &&
-        now >= run.abortedAt + this.#watch.abortGraceMs
-      ) {
-        run.stuck = true
-        this.#watch.onDeaf(run)
-        this.#settle()
-      } else if (
-        run.abortCause === 'cancelled' &&
-        !run.stuck &&
-        now >= run.deadlineAt + this.#watch.abortGraceMs
-      ) {
-        // Asked to stop and never did: it is waited for as long as the job may take.
-        run.stuck = true
-        this.#watch.onDeaf(run)
-        this.#settle()
+        continue
       }
+      // Asked to stop by a person, a handler is waited for as long as the job may take.
+      const since = run.abortCause === 'cancelled' ? Math.max(run.abortedAt, run.deadlineAt) : run.abortedAt
+      if (now < since + this.#watch.abortGraceMs) continue
+      run.stuck = true
+      this.#watch.onDeaf(run)
+      this.#settle()
     }
   }
 
@@ -93,4 +105,4 @@ export class Runs {
   }
 }
 
-const key = ({ job }: Run): string => `${job.id} ${job.claimId}`
+const key = (id: string, claimId: string): string => `${id} ${claimId}`

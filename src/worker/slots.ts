@@ -93,6 +93,22 @@ export class Slots {
     if (this.#alone?.job === job) this.#alone = undefined
   }
 
+  /** Give up one claimed job, if it has not started. */
+  takeOne(id: string): ClaimedJob | undefined {
+    for (const { prefetched } of this.#rooms.values()) {
+      const at = prefetched.findIndex((job) => job.id === id)
+      if (at >= 0) return prefetched.splice(at, 1)[0]
+    }
+    return this.#alone?.job.id === id ? this.takeAlone() : undefined
+  }
+
+  /** Is this claim here, and not started? */
+  has(id: string, claimId: string): boolean {
+    const isIt = (job: ClaimedJob) => job.id === id && job.claimId === claimId
+    if (this.#alone !== undefined && isIt(this.#alone.job)) return true
+    return [...this.#rooms.values()].some(({ prefetched }) => prefetched.some(isIt))
+  }
+
   /** Give up the claimed jobs that have not started. */
   takeUnstarted(): ClaimedJob[] {
     const jobs: ClaimedJob[] = []

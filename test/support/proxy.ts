@@ -1,0 +1,185 @@
+// A TCP proxy in front of PostgreSQL: passes, refuses, resets, swallows, delays; cuts between the server's answer and
+// the client; counts what is asked. It understands just the frames of the protocol.
+
+import net from 'node:net'
+
+export type ProxyMode = 'pass' | 'refuse' | 'blackhole'
+
+export interface Proxy {
+  /** The URL of the same database through the proxy. */
+  readonly url: string
+  /** Every statement that clients sent, in order of arrival. */
+  readonly statements: readonly { readonly text: string; readonly session: string }[]
+  /** Bytes that clients sent. */
+  readonly sentBytes: number
+  /** Connections that are open towards clients. */
+  readonly open: number
+  /**
+   * `refuse` closes the port and keeps what is open; `blackhole` accepts and holds back everything in both directions,
+   * also on what is open, until `pass` lets it flow.
+   */
+  set(mode: ProxyMode): Promise<void>
+  /** Hold back only the sessions whose application_name is this one; undefined ends it. */
+  hold(session: string | undefined): void
+  /** Break every open connection. */
+  reset(): void
+  /** Wait so long before each piece of data, in both directions. Unit: ms. */
+  delay(ms: number): void
+  /** Once: let the server answer the next statement that matches, and break the connection before the client sees it. */
+  cutAnswer(matches: RegExp): Promise<void>
+  close(): Promise<void>
+}
+
+interface Link {
+  readonly client: net.Socket
+  readonly server: net.Socket
+  session: string
+  readonly asked: string[]
+  isCut: boolean
+}
+
+export async function startProxy(target: string): Promise<Proxy> {
+  const { hostname, port } = new URL(target)
+  const links = new Set<Link>()
+  const statements: { text: string; session: string }[] = []
+  const held: { readonly link: Link; readonly write: () => void }[] = []
+  let mode: ProxyMode = 'pass'
+  let heldSession: string | undefined
+  let delayMs = 0
+  let sentBytes = 0
+  let cut: { readonly matches: RegExp; readonly done: () => void } | undefined
+
+  const isHeld = (link: Link) =>
+    mode === 'blackhole' || (heldSession !== undefined && link.session === heldSession)
+  const pass = (link: Link, write: () => void) => {
+    if (isHeld(link)) held.push({ link, write })
+    else if (delayMs > 0) setTimeout(write, delayMs)
+    else write()
+  }
+  const flush = () => {
+    for (const one of held.splice(0)) pass(one.link, one.write)
+  }
+
+  const server = net.createServer((client) => {
+    const link: Link = {
+      client,
+      server: net.connect(Number(port), hostname),
+      session: '',
+      asked: [],
+      isCut: false,
+    }
+    links.add(link)
+    const asks = frames(true, (type, body) => {
+      if (type === '') link.session = sessionOf(body)
+      const text = textOf(type, body)
+      if (text === undefined) return
+      statements.push({ text, session: link.session })
+      link.asked.push(text)
+      if (cut?.matches.test(text)) {
+        link.isCut = true
+        link.asked.length = 0
+        link.asked.push(text)
+      }
+    })
+    const answers = frames(false, (type) => {
+      if (type !== 'Z' || link.asked.shift() === undefined || !link.isCut || cut === undefined) return
+      const { done } = cut
+      cut = undefined
+      client.destroy()
+      done()
+    })
+    client.on('data', (data) => {
+      sentBytes += data.length
+      asks(data)
+      pass(link, () => link.server.write(data))
+    })
+    link.server.on('data', (data) => {
+      answers(data)
+      if (!link.isCut) pass(link, () => client.write(data))
+    })
+    client.on('close', () => pass(link, () => link.server.destroy()))
+    link.server.on('close', () => {
+      links.delete(link)
+      pass(link, () => client.destroy())
+    })
+    client.on('error', () => {})
+    link.server.on('error', () => {})
+  })
+  const listen = (at: number) =>
+    new Promise<void>((resolve, reject) => {
+      server.once('error', reject)
+      server.listen(at, '127.0.0.1', resolve)
+    })
+  await listen(0)
+  const ownPort = (server.address() as net.AddressInfo).port
+  const url = new URL(target)
+  url.hostname = '127.0.0.1'
+  url.port = String(ownPort)
+
+  const reset = () => {
+    held.length = 0
+    for (const { client, server } of links) {
+      client.resetAndDestroy()
+      server.destroy()
+    }
+  }
+  return {
+    url: url.href,
+    statements,
+    get sentBytes() {
+      return sentBytes
+    },
+    get open() {
+      return [...links].filter(({ client }) => !client.destroyed).length
+    },
+    async set(next) {
+      if (next === mode) return
+      if (mode === 'refuse') await listen(ownPort)
+      if (next === 'refuse') server.close()
+      mode = next
+      flush()
+    },
+    hold(session) {
+      heldSession = session
+      flush()
+    },
+    reset,
+    delay(ms) {
+      delayMs = ms
+    },
+    cutAnswer: (matches) => new Promise<void>((done) => (cut = { matches, done })),
+    async close() {
+      reset()
+      if (server.listening) await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
+
+/** Cuts a stream into messages; the first one of a client has no type. */
+function frames(isClient: boolean, onFrame: (type: string, body: Buffer) => void): (data: Buffer) => void {
+  let rest: Buffer = Buffer.alloc(0)
+  let isFirst = isClient
+  return (data) => {
+    rest = rest.length === 0 ? data : Buffer.concat([rest, data])
+    for (;;) {
+      const head = isFirst ? 0 : 1
+      if (rest.length < head + 4) return
+      const end = head + rest.readUInt32BE(head)
+      if (rest.length < end) return
+      onFrame(isFirst ? '' : String.fromCharCode(rest[0]!), rest.subarray(head + 4, end))
+      isFirst = false
+      rest = rest.subarray(end)
+    }
+  }
+}
+
+function sessionOf(startup: Buffer): string {
+  const words = startup.subarray(4).toString().split('\0')
+  const at = words.indexOf('application_name')
+  return at < 0 ? '' : (words[at + 1] ?? '')
+}
+
+function textOf(type: string, body: Buffer): string | undefined {
+  if (type === 'Q') return body.subarray(0, -1).toString()
+  return type === 'P' ? body.toString().split('\0')[1] : undefined
+}
