@@ -1,0 +1,187 @@
+// A guard that is taken out of the SQL must be missed: each probe holds on the sound function and fails on its mutant.
+
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import {
+  endLease,
+  enqueue,
+  enqueueMany,
+  held,
+  type Row,
+  refusal,
+  register,
+  untilBlocked,
+  verb,
+} from './by-hand.ts'
+
+/** Throws, or answers something else than true, when the guard is not there. */
+type Probe = (db: TestRowlock) => Promise<boolean>
+
+const STALE = (name: string): Probe => {
+  return async (db) => {
+    const hand = await register(db)
+    await enqueue(db)
+    const [old] = (await hand.claim()).jobs
+    await verb(db, 'hand_back', [held(old!)])
+    await hand.claim()
+    return (await verb(db, name, [held(old!)])).length === 0
+  }
+}
+
+const PASSED_BY: Probe = async (db) => {
+  const { ids } = await enqueueMany(db, [{}, {}])
+  const [other, session] = [await db.session(), await db.session()]
+  await other.query('begin')
+  await other.query('select from rowlock.waiting where id = $1 for update', [ids[0]])
+  await session.query(`set lock_timeout = '100ms'`)
+  const claim = await (await register(db)).claim({}, session)
+  return claim.ids.join() === ids[1]
+}
+
+const LEASED: Probe = async (db) => {
+  await enqueue(db)
+  const hand = await register(db)
+  await endLease(db, hand)
+  return (await refusal(hand.claim())).code === 'RL020'
+}
+
+const OLDEST_FIRST: Probe = async (db) => {
+  const { ids } = await enqueueMany(db, [{ available_at: '2026-01-02' }, { available_at: '2026-01-01' }])
+  return (await (await register(db)).claim({ limit: 1 })).ids.join() === ids[1]
+}
+
+const WITHIN_LIMIT: Probe = async (db) => {
+  await enqueueMany(db, [{}, {}, {}])
+  return (await (await register(db)).claim({ limit: 2 })).jobs.length === 2
+}
+
+const ALONE: Probe = async (db) => {
+  await enqueueMany(db, [{}, {}])
+  await db.sql('update rowlock.waiting set losses = 2')
+  return (await (await register(db)).claim()).jobs.length === 1
+}
+
+const RAISES: Probe = async (db) => {
+  const hand = await register(db)
+  await enqueue(db)
+  const [job] = (await hand.claim()).jobs
+  await verb(db, 'hand_back', [held(job!)])
+  const late = db.sql('select rowlock.complete_in_transaction($1, $2)', [job!.id, job!.claim_id])
+  return (await refusal(late)).code === 'RL020'
+}
+
+const SESSION_LIVES: Probe = async (db) => {
+  const hand = await register(db)
+  await enqueue(db)
+  const [job] = (await hand.claim()).jobs
+  const [holder, reaper] = [await db.session(), await db.session()]
+  await holder.query('begin')
+  await holder.query('select rowlock.hold($1, $2)', [job!.id, job!.claim_id])
+  await endLease(db, hand)
+  await reaper.query(`set lock_timeout = '100ms'`)
+  return (await reaper.query('select rowlock.reap() as moved')).rows[0].moved.length === 0
+}
+
+const KEYS_IN_ORDER: Probe = async (db) => {
+  const [holder, waiter, third] = [await db.session(), await db.session(), await db.session()]
+  await holder.query('begin')
+  await enqueueMany(db, [{ dedupe_key: 'a' }], holder)
+  const waits = enqueueMany(db, [{ dedupe_key: 'c' }, { dedupe_key: 'a' }], waiter)
+  await untilBlocked(db)
+  // Whoever waits for a holds nothing that comes after it.
+  await third.query(`set lock_timeout = '100ms'`)
+  const free = await enqueueMany(db, [{ dedupe_key: 'c' }], third).then(
+    () => true,
+    () => false,
+  )
+  await holder.query('rollback')
+  await waits
+  return free
+}
+
+const OWN_KEY: Probe = async (db) => {
+  const hand = await register(db)
+  await enqueue(db, { dedupe_key: 'a' })
+  const [job] = (await hand.claim()).jobs
+  await db.sql('update rowlock.dedupe set job_id = 77')
+  await verb(db, 'complete', [held(job!)])
+  return (await db.sql('select from rowlock.dedupe')).length === 1
+}
+
+const ASKED_TWICE: Probe = async (db) => {
+  const session = await db.session()
+  await session.query('begin isolation level repeatable read')
+  const hand = await register(db)
+  return (await refusal(hand.claim({}, session))).code === 'RL030'
+}
+
+const MUTANTS: [what: string, verb: string, find: string, replace: string, probe: Probe][] = [
+  ['rows that others hold are skipped', 'claim', 'for update skip locked', 'for update', PASSED_BY],
+  ['a claim needs a living lease', 'claim', 'and w.expires_at > v_now for', 'for', LEASED],
+  [
+    'the oldest of a line comes first',
+    'claim',
+    'order by w.available_at, w.id\n                 limit v_left',
+    'order by w.available_at desc\n limit v_left',
+    OLDEST_FIRST,
+  ],
+  ['a limit is no suggestion', 'claim', 'limit v_left', 'limit v_left + 1', WITHIN_LIMIT],
+  ['a suspect is claimed alone', 'claim', 'if 2 <= any (v_losses)', 'if 99 <= any (v_losses)', ALONE],
+  [
+    'a claim looks with a fresh snapshot',
+    'require_read_committed',
+    "'read uncommitted'",
+    "'repeatable read'",
+    ASKED_TWICE,
+  ],
+  ['complete is fenced', 'complete', 'and r.claim_id = g.claim_id', '', STALE('complete')],
+  ['every other end is fenced', 'settle', 'and r.claim_id = g.claim_id', '', STALE('fail')],
+  ['start is fenced', 'start', 'and r.claim_id = g.claim_id', '', STALE('start')],
+  ['a late completion raises', 'complete_in_transaction', ') = 0 then', ') < 0 then', RAISES],
+  [
+    'the reaper passes a living session by',
+    'reap',
+    'for update of r skip locked',
+    'for update of r',
+    SESSION_LIVES,
+  ],
+  ['keys are taken in their order', 'try_keys', 'order by f.queue, f.key', 'order by f.id', KEYS_IN_ORDER],
+  ['a job frees no key but its own', 'give_up', 'and d.job_id = k.job_id', '', OWN_KEY],
+]
+
+let db: TestRowlock
+beforeAll(async () => {
+  db = await rowlockDatabase('mutants')
+})
+afterAll(() => db.drop())
+
+/** Run a probe on an empty queue; transactions that it leaves open are ended. */
+async function holds(probe: Probe): Promise<boolean> {
+  await db.sql(
+    'truncate rowlock.waiting, rowlock.running, rowlock.dedupe, rowlock.worker, rowlock.finished, rowlock.attempt',
+  )
+  try {
+    return await probe(db)
+  } finally {
+    await db.sql(
+      `select pg_terminate_backend(pid, 5000) from pg_stat_activity
+        where datname = current_database() and state like 'idle in transaction%'`,
+    )
+  }
+}
+
+test.each(MUTANTS)('%s, in %s', async (_, name, find, replace, probe) => {
+  const [{ definition }] = (await db.sql(
+    `select pg_get_functiondef(p.oid) as definition from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+      where n.nspname = 'rowlock' and p.proname = $1`,
+    [name],
+  )) as [Row]
+  expect(definition).toContain(find)
+  expect(await holds(probe)).toBe(true)
+  await db.sql(definition.replace(find, replace))
+  try {
+    expect(await holds(probe).catch(() => false)).toBe(false)
+  } finally {
+    await db.sql(definition)
+  }
+})
