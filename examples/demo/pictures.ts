@@ -40,7 +40,8 @@ function shippedPicture(name: string): string[] {
   }
 }
 
-async function renderPictures(folder: string): Promise<string[]> {
+/** Where no photograph is at hand. */
+export async function renderPictures(folder: string): Promise<string[]> {
   mkdirSync(folder, { recursive: true })
   const files: string[] = []
   for (const [index, background] of ['#7a8b99', '#b08968', '#606c38', '#9d8189'].entries()) {

@@ -63,7 +63,7 @@ export async function busiestWorker(
 export async function describeOpenJobs(pool: pg.Pool, limit = 20): Promise<string[]> {
   const { rows } = await pool.query<Record<string, unknown>>(
     `
-    select j.id, j.kind, j.state, j.attempt, j.failures, j.cause, j.available_at, j.worker_id,
+    select j.id, j.kind, j.state, j.attempt, j.failures, j.cause, j.available_at, j.claimed_at, j.started_at, w.name,
            w.expires_at > clock_timestamp() as is_leased
       from rowlock.job j left join rowlock.worker w on w.id = j.worker_id
      where j.state in ('queued', 'retryable', 'running')
@@ -72,12 +72,17 @@ export async function describeOpenJobs(pool: pg.Pool, limit = 20): Promise<strin
     [limit],
   )
   return rows.map((row) => {
-    const due = (row.available_at as Date).toISOString()
-    const holder =
-      row.worker_id === null ? '' : `, held by ${row.worker_id} (lease ${row.is_leased ? 'valid' : 'over'})`
-    return (
-      `job ${row.id} ${row.kind}: ${row.state}, attempt ${row.attempt}, ${row.failures} failures` +
-      `${row.cause === null ? '' : `, last ${row.cause}`}, due ${due}${holder}`
-    )
+    const at = (instant: unknown) => (instant as Date).toISOString().slice(11, 23)
+    const words = [
+      `job ${row.id} ${row.kind}: ${row.state}, attempt ${row.attempt}, ${row.failures} failures`,
+      row.cause === null ? '' : `the last one ${row.cause}`,
+      `due ${at(row.available_at)}`,
+      row.claimed_at === null
+        ? ''
+        : `claimed ${at(row.claimed_at)} by ${row.name ?? 'a worker that is gone'}`,
+      row.claimed_at === null ? '' : row.is_leased ? 'whose lease holds' : 'whose lease is over',
+      row.started_at === null ? '' : `started ${at(row.started_at)}`,
+    ]
+    return words.filter((word) => word !== '').join(', ')
   })
 }
