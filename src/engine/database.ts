@@ -5,7 +5,15 @@ import pg from 'pg'
 import { RowlockError } from '../ground/errors.ts'
 import { checkSchema, quoteIdentifier } from './schema.ts'
 import type { PooledClient, PoolLike, Queryable } from './seam.ts'
-import { AnswerTimeout, isConnectionError, outcomeUnknown, translate, unavailable } from './translate.ts'
+import {
+  AnswerTimeout,
+  isConnectionError,
+  isReadOnly,
+  outcomeUnknown,
+  readOnly,
+  translate,
+  unavailable,
+} from './translate.ts'
 
 /** How to reach the database. */
 export interface DatabaseOptions {
@@ -42,6 +50,8 @@ export interface LaneOptions {
 const CONNECT_TIMEOUT_MS = 10_000
 /** Longer than the pauses between beats and polls: a lane does not connect anew for each of them. */
 const LANE_IDLE_MS = 60_000
+/** Pools that have a listener of ours: a pool may be shared by many clients. */
+const HEARD = new WeakSet<PoolLike>()
 const POOL = { allowExitOnIdle: true, keepAlive: true } as const
 
 export class Database {
@@ -50,6 +60,7 @@ export class Database {
   readonly #prefix: string
   #pool: PoolLike | undefined
   #closed = false
+  #ending: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
     this.schema = checkSchema(options.schema ?? 'rowlock')
@@ -181,6 +192,7 @@ export class Database {
       return await body(client)
     } catch (error) {
       broken = isConnectionError(error)
+      if (isReadOnly(error)) throw readOnly(error)
       if (broken && options.write !== undefined) throw outcomeUnknown(options.write, error)
       throw error
     } finally {
@@ -221,10 +233,10 @@ export class Database {
 
   /** End the pool if it is ours. Idempotent. */
   async close(): Promise<void> {
-    if (this.#closed) return
     this.#closed = true
     const isOurs = this.#sockets !== undefined || this.#options.pool === undefined
-    if (isOurs) await (this.#pool ?? this.#options.pool)?.end()
+    this.#ending ??= isOurs ? (this.#pool ?? this.#options.pool)?.end() : undefined
+    await this.#ending
   }
 
   #open(): PoolLike {
@@ -241,7 +253,8 @@ export class Database {
         idleTimeoutMillis: 10_000,
       }) as unknown as PoolLike)
     // An idle connection that dies is no event for the process: the next call opens another.
-    this.#pool.on?.('error', () => {})
+    if (!HEARD.has(this.#pool)) this.#pool.on?.('error', () => {})
+    HEARD.add(this.#pool)
     return this.#pool
   }
 

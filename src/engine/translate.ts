@@ -88,6 +88,16 @@ export const unavailable = (error: unknown): RowlockError =>
     cause: error,
   })
 
+/** Did the server refuse to write: a standby, or a session that is set to read only? Nothing has happened then. */
+export const isReadOnly = (error: unknown): boolean => (error as ServerError | null)?.code === '25006'
+
+export const readOnly = (error: unknown): RowlockError =>
+  new RowlockError(
+    'DATABASE_UNAVAILABLE',
+    `The database takes no writes here (${messageOf(error)}): it is a standby, or default_transaction_read_only is on for this role.`,
+    { cause: error },
+  )
+
 export const outcomeUnknown = (what: string, error: unknown): RowlockError =>
   new RowlockError(
     'OUTCOME_UNKNOWN',
