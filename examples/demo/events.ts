@@ -9,8 +9,8 @@ export interface Event {
 }
 
 export function readEvents(): Event[] {
-  const load = createRequire(import.meta.url)
-  const definitions = load('@octokit/webhooks-examples') as {
+  const require = createRequire(import.meta.url)
+  const definitions = require('@octokit/webhooks-examples') as {
     readonly name: string
     readonly examples: readonly Record<string, unknown>[]
   }[]

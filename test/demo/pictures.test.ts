@@ -3,7 +3,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import sharp from 'sharp'
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { findPictures, readPictureBook, renderPictures } from '../../examples/demo/pictures.ts'
 
@@ -15,7 +14,7 @@ afterEach(() => rmSync(folder, { recursive: true }))
 
 test('a whole picture counts, a torn one, a draft and a stranger do not', async () => {
   const [rendered] = await renderPictures(folder)
-  const whole = await sharp(rendered).resize({ width: 320 }).webp().toBuffer()
+  const whole = readFileSync(rendered!)
   writeFileSync(join(folder, 'order-1--key.1.webp'), whole)
   writeFileSync(join(folder, 'order-2--key.2.webp'), whole.subarray(0, whole.length / 2))
   writeFileSync(join(folder, '.order-3--key.3.77.1'), whole)
