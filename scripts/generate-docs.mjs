@@ -8,7 +8,7 @@ import ts from 'typescript'
 const root = new URL('../', import.meta.url)
 const load = (path) => tsImport(fileURLToPath(new URL(path, root)), import.meta.url)
 const { ERRORS } = await load('src/ground/errors.ts')
-const { LIMITS } = await load('src/ground/limits.ts')
+const { LIMITS, RETENTION_CLASSES_DAYS } = await load('src/ground/limits.ts')
 const { markdownTable, mermaid, PHASES } = await load('src/ground/states.ts')
 const { describeMs } = await load('src/ground/duration.ts')
 
@@ -16,7 +16,7 @@ const cell = (text) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim(
 const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')
 
-/** `diagram`, `transitions`, `phases`, `errors`, `limits`, or `fields of Interface …`, with what their docstrings say. */
+/** `diagram`, `transitions`, `phases`, `errors`, `limits`, or `options of Interface …` with what their docstrings say. */
 function make(what) {
   if (what === 'diagram') return `\`\`\`mermaid\n${mermaid()}\`\`\``
   if (what === 'transitions') return markdownTable().trimEnd()
@@ -42,9 +42,13 @@ function make(what) {
         limit.why,
       ]),
     )
-  const names = what.match(/^fields of (.+)$/)?.[1].split(' ')
-  if (names === undefined) throw new Error(`nothing is made as ${what}`)
-  return table(['option', 'type', 'what it is'], names.flatMap(fieldsOf))
+  const [, form, list] = what.match(/^(options|fields|events) of (.+)$/) ?? []
+  if (form === undefined) throw new Error(`nothing is made as ${what}`)
+  const head = [form.slice(0, -1), 'type', 'what it is']
+  return table(
+    head,
+    list.split(' ').flatMap((name) => fieldsOf(name, form)),
+  )
 }
 
 function amount(value, unit) {
@@ -65,15 +69,29 @@ for (const name of readdirSync(new URL('src/', root), { recursive: true })) {
     if (ts.isInterfaceDeclaration(node)) interfaces.set(node.name.text, node)
 }
 
-function fieldsOf(name) {
+function fieldsOf(name, form) {
   const found = interfaces.get(name)
   if (found === undefined) throw new Error(`the source has no interface ${name}`)
   return found.members.filter(ts.isPropertySignature).map((member) => {
-    const type = member.type.getText().replace(/ \| undefined$/, '')
     const docs = ts.getJSDocCommentsAndTags(member).map((doc) => ts.getTextOfJSDocComment(doc.comment) ?? '')
-    const needed = member.questionToken === undefined ? '' : ' (required)'
-    return [`\`${member.name.getText()}\`${needed}`, `\`${type}\``, docs.join(' ')]
+    const isNeeded = form === 'options' && member.questionToken === undefined
+    return [
+      `\`${member.name.getText()}\`${isNeeded ? ' (required)' : ''}`,
+      `\`${typeText(member)}\``,
+      docs.join(' '),
+    ]
   })
+}
+
+/** A type as a reader needs it: an option may always be undefined, nothing is assigned to, an event has one argument. */
+function typeText(member) {
+  const text = member.type
+    .getText()
+    .replaceAll('readonly ', '')
+    .replace(/ \| undefined$/, '')
+  if (/^[A-Z]$/.test(text)) return 'StandardSchema'
+  if (text === '(typeof RETENTION_CLASSES_DAYS)[number]') return RETENTION_CLASSES_DAYS.join(' | ')
+  return text.replace(/^\[(.*)\]$/s, '$1').replace(/^\((\(.*\) => .*)\)$/s, '$1')
 }
 
 let stale = false

@@ -64,7 +64,7 @@ describe('the examples', () => {
   })
 
   test('have a language, and marks that mean something', () => {
-    const known = /^(scope|no-run|output|fails(=\w{5})?|session=\w+)$/
+    const known = /^(scope|no-run|output|waits|fails(=\w{5})?|session=\w+)$/
     const odd = pages.flatMap(({ path, blocks }) =>
       blocks
         .filter(({ lang, marks }) => lang === '' || marks.some((each) => !known.test(each)))

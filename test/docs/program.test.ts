@@ -60,6 +60,12 @@ describe('a page', () => {
     await expect(ran(page)).rejects.toThrow('22012')
   })
 
+  test('whose SQL was to wait and did not is refused', async () => {
+    await expect(ran(pageOf({ lang: 'sql', text: 'select 1', marks: ['waits'] }))).rejects.toThrow(
+      'must wait',
+    )
+  })
+
   test('that throws is refused, with the block in which it did', async () => {
     const page = pageOf({ lang: 'ts', text: 'export {}' }, { lang: 'ts', text: "throw new Error('no')" })
     await expect(ran(page)).rejects.toThrow('docs/tools.md:2')

@@ -3,6 +3,7 @@
 // ts            part of the program            ts scope      the same, in braces: names of its own
 // ts no-run     shown, not compiled            sql           run on the page's database, statement by statement
 // sql fails[=S] must be refused [with S]       sql session=a on a connection of its own
+// sql waits     must wait for a lock; what it prints comes with the next block of its session
 // text output   what the block before it prints; … stands for anything
 
 import { existsSync, readFileSync } from 'node:fs'
@@ -40,7 +41,11 @@ export function programOf(page: Page): Program | undefined {
   for (const block of blocks) {
     body.push({ text: `step_(${block.line})` })
     if (block.lang === 'sql') {
-      const options = JSON.stringify({ session: mark(block, 'session'), fails: mark(block, 'fails') })
+      const options = JSON.stringify({
+        session: mark(block, 'session'),
+        fails: mark(block, 'fails'),
+        waits: mark(block, 'waits'),
+      })
       body.push({ text: `await sql_(${JSON.stringify(block.text)}, ${options})` })
       continue
     }

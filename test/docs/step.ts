@@ -12,9 +12,31 @@ export function step(line: number): void {
   process.stdout.write(`${MARK}${line}\n`)
 }
 
-/** Run a block's statements one by one, and print what they answer. One that fails ends the block. */
-export async function sql(text: string, options: { session?: string; fails?: string }): Promise<void> {
-  const client = await session(options.session ?? 'main')
+/** How a block is run: its marks. */
+interface SqlOptions {
+  readonly session?: string
+  readonly fails?: string
+  readonly waits?: string
+}
+
+/** Blocks that wait for a lock; what they print comes with the next block of their session. */
+const waiting = new Map<string, Promise<void>>()
+
+/** Run a block's statements one by one, and print what they answer. */
+export async function sql(text: string, options: SqlOptions): Promise<void> {
+  const name = options.session ?? 'main'
+  const client = await session(name)
+  await waiting.get(name)
+  waiting.delete(name)
+  const done = runAll(client, text, options)
+  if (options.waits === undefined) return done
+  waiting.set(name, done)
+  done.catch(() => {}) // it is awaited later
+  await untilBlocked(client, done)
+}
+
+/** One that fails ends the block. */
+async function runAll(client: pg.Client, text: string, options: SqlOptions): Promise<void> {
   let refused: { code?: string; message?: string } | undefined
   for (const statement of statementsOf(text)) {
     try {
@@ -31,6 +53,23 @@ export async function sql(text: string, options: { session?: string; fails?: str
   if (refused === undefined) throw new Error('a block that must fail was carried out')
   if (options.fails !== '' && refused.code !== options.fails) {
     throw new Error(`must fail with ${options.fails}, failed with ${refused.code}: ${refused.message}`)
+  }
+}
+
+async function untilBlocked(client: pg.Client, done: Promise<void>): Promise<void> {
+  let isDone = false
+  const end = () => {
+    isDone = true
+  }
+  done.then(end, end)
+  const watcher = await session('watcher')
+  const { processID } = client as unknown as { processID: number }
+  for (;;) {
+    const { rows } = await watcher.query('select cardinality(pg_blocking_pids($1)) > 0 as blocked', [
+      processID,
+    ])
+    if (rows[0].blocked === 't') return
+    if (isDone) throw new Error('a block that must wait did not')
   }
 }
 
