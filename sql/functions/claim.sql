@@ -12,14 +12,15 @@
 -- Locks: the worker's row (key share), the rows taken (skip locked). Waits for nobody.
 -- Errors: RL020 lease over, RL030 isolation.
 -- Why two statements for lock and delete: in one, a row that is updated between the snapshot and the lock is locked in
--- its new version, which the delete cannot see. Why `= any (array)`: a join may run the locking query again.
+-- its new version, which the delete cannot see. Why `= any (array)`: a join may run the locking query again. Why hash
+-- joins stay on: the frontier has a row a line; joined in loops, 200 kinds cost 33 ms a claim instead of 2.6.
 create or replace function rowlock.claim(
   p_worker_id uuid, p_wants jsonb, p_sleeping_until timestamptz default null) returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
-set enable_hashjoin = off
+set enable_hashjoin = on
 set enable_mergejoin = off
 set enable_indexscan = on
 set enable_tidscan = on

@@ -128,6 +128,18 @@ describe('plans', () => {
     ])
   })
 
+  test('of a claim with a frontier: each line finds its place by hash, not by comparing it with all', async () => {
+    const from = Array.from({ length: 40 }, (_, n) => ({
+      kind: `k${n}`,
+      priority: 0,
+      at: '2026-01-01',
+      id: '1',
+    }))
+    const plans = await plansOf(CLAIM, [hand.id, wants({ kinds: from.map(({ kind }) => kind), from })])
+    const heads = plans.find(({ query }) => query.includes('cross join lateral'))
+    expect(heads?.nodes.map((node) => node['Node Type'])).toContain('Hash Join')
+  })
+
   test.each([
     ['complete', { result: 1 }],
     ['fail', { cause: 'Error', error: {} }],
