@@ -55,6 +55,8 @@ export async function readInput({ handler }: Run, raw: unknown): Promise<unknown
   if (schema === undefined) return raw
   const verdict = await validate(schema, raw)
   if (verdict.issues === undefined) return verdict.value
+  // A schema that breaks has not judged the input: the next attempt may find it well.
+  if ('thrown' in verdict) throw verdict.thrown
   throw new Invalid('InputInvalid', issuesText(verdict.issues))
 }
 

@@ -5,7 +5,7 @@ import net from 'node:net'
 
 export type ProxyMode = 'pass' | 'refuse' | 'blackhole'
 
-export interface Proxy {
+export interface PostgresProxy {
   /** The URL of the same database through the proxy. */
   readonly url: string
   /** Every statement that clients sent, in order of arrival. */
@@ -38,7 +38,7 @@ interface Link {
   isCut: boolean
 }
 
-export async function startProxy(target: string): Promise<Proxy> {
+export async function startProxy(target: string): Promise<PostgresProxy> {
   const { hostname, port } = new URL(target)
   const links = new Set<Link>()
   const statements: { text: string; session: string }[] = []

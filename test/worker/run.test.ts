@@ -239,6 +239,22 @@ describe('what a handler answers', () => {
   })
 })
 
+test('a schema that breaks on an input has not refused it: the job is tried again', async () => {
+  let asked = 0
+  const validate = async (value: unknown) => {
+    await Promise.resolve()
+    if (asked++ === 1) throw new Error('the schema broke')
+    return { value }
+  }
+  const input = { '~standard': { version: 1, vendor: 'ours', validate } } as never
+  const job = defineJob('fragile', { input, ...again })
+  const { id } = await rig.rowlock.enqueue(job, 1 as never)
+  await rig.start({ handlers: [handle(job, () => {})] })
+  const row = await rig.becomes(id, 'done')
+  expect(row).toMatchObject({ attempt: 2, failures: 1 })
+  expect(row.attempts[0]!.error).toMatchObject({ message: 'the schema broke' })
+})
+
 describe('middleware', () => {
   test('the first one added is the outermost, and sees results and errors', async () => {
     const order: string[] = []

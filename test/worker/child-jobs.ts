@@ -1,0 +1,12 @@
+// The jobs that the child program handles, shared with the tests that enqueue them.
+
+import { defineJob } from '../../src/ground/job.ts'
+
+/** The number is how long each takes, in ms. */
+export const jobs = {
+  work: defineJob<number>('work'),
+  poison: defineJob<number>('poison'),
+  block: defineJob<number>('block'),
+  deaf: defineJob<number>('deaf'),
+  write: defineJob<number>('write'),
+}
