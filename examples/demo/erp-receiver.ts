@@ -1,5 +1,5 @@
-// The ERP: slow, answers 500 and 429, drops connections, goes down for a while. It honours idempotency keys: a key it has
-// on its book is answered from the book and not applied again.
+// The ERP: slow, answers 500 and 429, drops connections, goes down for a while. It honours idempotency keys: a key it
+// has on its book is answered from the book and not applied again.
 
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'

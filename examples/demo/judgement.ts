@@ -1,4 +1,5 @@
-// Do the books balance? Pure: from what was acknowledged, what the queue says and what the receivers have on their books.
+// Do the books balance? Pure: from what was acknowledged, what the queue says and what the receivers have on their
+// books.
 
 import type { Acknowledged, TakenBack } from './shop.ts'
 import type { JobFact } from './watch.ts'

@@ -2,7 +2,10 @@
 
 import { createHash } from 'node:crypto'
 
-/** What happens to one delivery. `…_after` means that the receiver has taken it to its books, and does not get to say so. */
+/**
+ * What happens to one delivery. `…_after` means that the receiver has taken it to its books, and does not get
+ * to say so.
+ */
 export type Luck = 'fine' | 'slow' | 'busy' | 'error' | 'error_after' | 'drop' | 'drop_after'
 
 const SHARES: readonly (readonly [Luck, number])[] = [

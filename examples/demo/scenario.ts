@@ -1,5 +1,5 @@
-// What happens on the way: orders come in, some inputs are poison, jobs are cancelled, the ERP goes down and turns slow, a
-// worker is killed while it runs jobs.
+// What happens on the way: orders come in, some inputs are poison, jobs are cancelled, the ERP goes down and turns
+// slow, a worker is killed while it runs jobs.
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CURSED_EVENT, HELD_EVENT, UNKNOWN_EVENT } from './erp-receiver.ts'
@@ -22,7 +22,8 @@ const ORDERS_WITHIN_MS = 14_000
 const TRICKLE_MS = 500
 const MISFORTUNE_EVERY_MS = 30_000
 const DOWN_MS = 3_000
-const SLOW_MS = 6_000
+const SLOW_MS = 5_000
+const SLOW_AT_MOST_MS = 20_000
 
 /** Resolves when everything that was to happen has happened, or as soon as the signal is given. */
 export async function play(options: ScenarioOptions): Promise<void> {
@@ -81,7 +82,8 @@ async function poison({ shop, pool, state }: Stage): Promise<void> {
   await shop.enqueue(syncRecord.with(record('poison-cursed', CURSED_EVENT), { retry: { maxAttempts: 4 } }))
   // From SQL, past the schema that TypeScript would have shown it to.
   const { rows } = await pool.query<{ id: string }>(
-    `select id::text from rowlock.enqueue('send-email', '{"reference": "poison-schema", "to": 42}', '{"queue": "email"}')`,
+    `select id::text
+       from rowlock.enqueue('send-email', '{"reference": "poison-schema", "to": 42}', '{"queue": "email"}')`,
   )
   shop.acknowledge({ id: rows[0]!.id, kind: 'send-email', reference: 'poison-schema' })
 }
@@ -113,12 +115,16 @@ async function goDown({ stage, onEvent }: ScenarioOptions, until: Until): Promis
 async function killOne({ stage, signal, onEvent }: ScenarioOptions, until: Until): Promise<void> {
   const { erp, crew, pool } = stage
   erp.setSlow(true)
-  const slowUntil = performance.now() + SLOW_MS
-  while (!signal.aborted && performance.now() < slowUntil) {
+  const slowSince = performance.now()
+  const slowMs = () => performance.now() - slowSince
+  while (!signal.aborted && slowMs() < SLOW_AT_MOST_MS) {
     const busiest = await busiestWorker(pool)
-    const killed = busiest && busiest.started >= 2 ? await crew.kill(busiest.workerId) : undefined
+    const wanted = slowMs() < SLOW_MS ? 2 : 1
+    const killed = busiest && busiest.started >= wanted ? await crew.kill(busiest.workerId) : undefined
     if (killed !== undefined) {
-      onEvent(`${killed.name} (pid ${killed.pid}) was killed while it ran ${busiest!.started} jobs or more`)
+      onEvent(
+        `${killed.name} (pid ${killed.pid}) was killed while it ran at least ${count(busiest!.started, 'job')}`,
+      )
       await until(500)
       erp.setSlow(false)
       const hired = await crew.hire()
@@ -129,3 +135,5 @@ async function killOne({ stage, signal, onEvent }: ScenarioOptions, until: Until
   }
   erp.setSlow(false)
 }
+
+const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? '' : 's'}`

@@ -1,5 +1,5 @@
-// The shop: takes orders, and enqueues what follows from each in the order's own transaction. It keeps a list of what was
-// acknowledged to it and of what it took back; the account is measured by these lists.
+// The shop: takes orders, and enqueues what follows from each in the order's own transaction. It keeps a list of what
+// was acknowledged to it and of what it took back; the account is measured by these lists.
 
 import type pg from 'pg'
 import type { AnyRequest, Rowlock } from 'rowlock'

@@ -1,4 +1,5 @@
-// A mail system of its own, on this machine: takes messages, forgets to say so now and then, and knows a Message-ID again.
+// A mail system of its own, on this machine: takes messages, forgets to say so now and then, and knows a Message-ID
+// again.
 
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'

@@ -1,5 +1,5 @@
-// Puts everything up: the embedded PostgreSQL with a database of this run, the receivers, the shop, two workers. And takes
-// it down again, in reverse.
+// Puts everything up: the embedded PostgreSQL with a database of this run, the receivers, the shop, two workers. And
+// takes it down again, in reverse.
 
 import { randomBytes } from 'node:crypto'
 import { mkdirSync } from 'node:fs'
@@ -30,7 +30,10 @@ export interface Stage {
 export interface StageOptions {
   readonly pictures: string | undefined
   readonly onEvent: (text: string) => void
-  /** What must be done at the end, last one first. Filled as things go up, so that a failed start is taken down too. */
+  /**
+   * What must be done at the end, last one first. Filled as things go up, so that a failed start is taken down
+   * too.
+   */
   readonly teardown: (() => unknown)[]
 }
 

@@ -1,5 +1,5 @@
-// Where the demo keeps its cluster and its pictures: in the project, or, where that cannot be written, in the system's
-// folder for what may be lost.
+// Where the demo keeps its cluster and its pictures: in the project, or, where that cannot be written, in the
+// system's folder for what may be lost.
 
 import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

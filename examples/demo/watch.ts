@@ -37,7 +37,8 @@ export const openJobs = (counts: readonly Count[]): number =>
 export async function readJobs(pool: pg.Pool): Promise<JobFact[]> {
   const { rows } = await pool.query<JobFact>(`
     select j.id::text as id, j.kind, j.state, case j.state when 'cancelled' then j.reason else j.cause end as cause,
-           coalesce(array_agg(a.outcome order by a.attempt, a.ended_at) filter (where a.job_id is not null), '{}') as outcomes
+           coalesce(array_agg(a.outcome order by a.attempt, a.ended_at)
+                      filter (where a.job_id is not null), '{}') as outcomes
       from rowlock.job j
       left join rowlock.attempt a on a.job_id = j.id
      group by j.id, j.kind, j.state, j.cause, j.reason

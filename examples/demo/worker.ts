@@ -1,4 +1,5 @@
-// One worker process: handlers for all four kinds under a lease of 5 s. It lives no longer than the process that started it.
+// One worker process: handlers for all four kinds under a lease of 5 s. It lives no longer than the process that
+// started it.
 
 import { createRowlock, type Logger } from 'rowlock'
 import { invoiceHandler } from './handlers/book-invoice.ts'

@@ -1,5 +1,5 @@
-// Makes a small picture of a large one. The file appears whole or not at all, under a name made from the idempotency key:
-// an attempt that runs twice writes the same file twice.
+// Makes a small picture of a large one. The file appears whole or not at all, under a name made from the idempotency
+// key: an attempt that runs twice writes the same file twice.
 
 import { rename } from 'node:fs/promises'
 import { join } from 'node:path'

@@ -1,5 +1,5 @@
-// Sends one e-mail. SMTP knows no idempotency key, so the key becomes the Message-ID, by which mail systems recognise a
-// message they already have: a worker that dies between the send and its completion sends the same message again.
+// Sends one e-mail. SMTP knows no idempotency key, so the key becomes the Message-ID, by which mail systems recognise
+// a message they already have: a worker that dies between the send and its completion sends the same message again.
 
 import { createTransport } from 'nodemailer'
 import { handle, permanent } from 'rowlock'
