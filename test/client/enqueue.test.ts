@@ -161,7 +161,6 @@ describe('many jobs', () => {
         yield* requests(n)
       },
     ],
-    ['an array of promises', (n) => requests(n).map((request) => Promise.resolve(request))],
   ]
   test.each(FORMS)('come in as %s, all of them, in order', async (_, form) => {
     for (const n of [0, 1, 2, 1000, 1001, 2500]) {
