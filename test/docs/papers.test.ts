@@ -67,6 +67,11 @@ describe('the papers', () => {
     expect(docs.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([])
   })
 
+  test('name no place of the machine they were written on', () => {
+    const found = pages.filter(({ text }) => /\/(work|tmp|home)\//.test(text)).map(({ path }) => path)
+    expect(found).toEqual([])
+  })
+
   test('have lines that fit a screen, tables and links aside', () => {
     const long = pages.flatMap(({ path, prose }) =>
       prose
@@ -100,6 +105,16 @@ describe('what is made from the source', () => {
     const limits = page('docs/limits.md').text
     expect(Object.keys(ERRORS).filter((code) => !errors.includes(`| \`${code}\` |`))).toEqual([])
     expect(Object.keys(LIMITS).filter((name) => !limits.includes(`| \`${name}\` |`))).toEqual([])
+  })
+
+  test('leaves out no option that enqueue takes in SQL', () => {
+    const fault = readFileSync(`${ROOT}sql/functions/job_fault.sql`, 'utf8')
+    const [, list] = /v_known constant text\[\] := array\[([^\]]*)\]/.exec(fault)!
+    const known = [...list!.matchAll(/'(\w+)'/g)].map(([, name]) => name!)
+    expect(known.length).toBeGreaterThan(10)
+    const { blocks } = page('docs/jobs-and-handlers.md')
+    const sql = blocks.filter(({ lang }) => lang === 'sql').map(({ text }) => text)
+    expect(known.filter((name) => !sql.join('\n').includes(`"${name}"`))).toEqual([])
   })
 
   test('has every field of every interface that users fill in', () => {
