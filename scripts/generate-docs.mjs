@@ -1,5 +1,6 @@
 // Writes the parts of the docs that are made from the source: states, errors, limits, and tables of options.
-// A page has them between `<!-- made: name -->` and `<!-- end -->`. `--check` writes nothing and fails when a page is not in step.
+// A page has them between `<!-- made: name -->` and `<!-- end -->`. `--check` writes nothing and fails when a page is
+// not in step.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { tsImport } from 'tsx/esm/api'
@@ -16,7 +17,7 @@ const cell = (text) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim(
 const table = (head, rows) =>
   [head, head.map(() => '---'), ...rows].map((cells) => `| ${cells.map(cell).join(' | ')} |`).join('\n')
 
-/** `diagram`, `transitions`, `phases`, `errors`, `limits`, or `options of Interface …` with what their docstrings say. */
+/** A part by its name; `options of Interface …` are its fields with what their docstrings say. */
 function make(what) {
   if (what === 'diagram') return `\`\`\`mermaid\n${mermaid()}\`\`\``
   if (what === 'transitions') return markdownTable().trimEnd()

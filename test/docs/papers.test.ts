@@ -1,4 +1,5 @@
-// The papers as papers: what they link to and name exists, what is made from the source is in step, nothing is left out.
+// The papers as papers: what they link to and name exists, what is made from the source is in step, nothing is left
+// out.
 
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'

@@ -31,7 +31,7 @@ export function programOf(page: Page): Program | undefined {
   if (blocks.length === 0) return undefined
   const imports = new Imports()
   const source = blocks.map(({ text }) => text).join('\n')
-  for (const name of ['common', nameOf(page)])
+  for (const name of ['every-page', nameOf(page)])
     takeForGranted(`test/docs/preludes/${name}.ts`, source, imports)
   imports.add('../../test/docs/step.ts', 'step as step_')
   imports.add('../../test/docs/step.ts', 'sql as sql_')
