@@ -81,9 +81,8 @@ export async function setStage({ pictures, onEvent, teardown }: StageOptions): P
   })
   teardown.push(() => crew.stop())
   await Promise.all(Array.from({ length: WORKERS }, () => crew.hire()))
-  onEvent(
-    `${WORKERS} workers run; ${events.length} records and ${found.files.length} pictures (${found.from}) are at hand`,
-  )
+  const pictureCount = found.files.length === 1 ? 'one picture' : `${found.files.length} pictures`
+  onEvent(`${WORKERS} workers run; ${events.length} records and ${pictureCount} (${found.from}) are at hand`)
   return { server, pool, rowlock, smtp, erp, shop, crew, state, pictureFolder }
 }
 
