@@ -18,15 +18,15 @@ import {
 /** How to reach the database. */
 export interface DatabaseOptions {
   /** A connection string. Give this or `pool`. */
-  readonly connectionString?: string
+  readonly connectionString?: string | undefined
   /** A pool of your own, as `pg` makes them; it stays yours and is not ended by `close`. */
-  readonly pool?: PoolLike
+  readonly pool?: PoolLike | undefined
   /** The schema Rowlock lives in. Default `rowlock`. */
-  readonly schema?: string
+  readonly schema?: string | undefined
   /** Connections of a pool made from `connectionString`. Unit: default 4. They are opened one by one, as needed. */
-  readonly maxConnections?: number
+  readonly maxConnections?: number | undefined
   /** How long one statement may go without an answer. Unit: ms, default 60,000. */
-  readonly statementTimeoutMs?: number
+  readonly statementTimeoutMs?: number | undefined
   /** Shown in pg_stat_activity. Default `rowlock`. */
   readonly applicationName?: string
 }

@@ -29,6 +29,12 @@ export interface JobRow {
   readonly idempotencyKey: string | null
   /** Why it is retryable, failed or a dead letter. */
   readonly cause: string | null
+  /** What a dead letter's last attempt threw; those of others stand with their attempts. */
+  readonly error: unknown
+  /** How often it was lost with its worker and had not ended since; null once it has ended. */
+  readonly losses: number | null
+  /** The backoff it was enqueued with; null: the default. */
+  readonly backoff: unknown
   readonly actor: string | null
   readonly reason: string | null
   readonly input: unknown
@@ -83,13 +89,15 @@ function instant(text: string): Date {
 }
 
 function read(row: Record<string, unknown>): JobRow {
-  const { attempts, input, result, metadata, ...rest } = row
+  const { attempts, input, result, metadata, error, backoff, ...rest } = row
   const named = names(rest)
   return {
     ...named,
     input,
     result,
     metadata,
+    error,
+    backoff,
     attempts: (attempts as Record<string, unknown>[]).map(({ error, ...attempt }) => ({
       ...names(attempt),
       error,
