@@ -1,4 +1,4 @@
-# Sourced by ./demo and ./check, in the project's folder: the right Node.js, and node_modules in step with the lock.
+# Sourced by ./check, in the project's folder: the right Node.js, and node_modules in step with the lock.
 # What npm says goes to stderr; stdout belongs to the caller.
 
 if ! command -v node >/dev/null 2>&1; then
@@ -14,10 +14,7 @@ if [ -z "${npm_config_cache:-}" ] && ! { [ -n "${HOME:-}" ] && mkdir -p "$HOME/.
   npm_config_cache="${TMPDIR:-/tmp}/rowlock-npm-$(id -u)"
   export npm_config_cache
 fi
-lock_sum=$(node -e 'process.stdout.write(require("node:crypto").createHash("sha256").update(require("node:fs").readFileSync("package-lock.json")).digest("hex"))')
-stamp=node_modules/.rowlock-lock
-if [ "$(cat "$stamp" 2>/dev/null || true)" != "$lock_sum" ]; then
+if ! node scripts/in-step.mjs; then
   echo "Installing packages (npm ci) …" >&2
-  npm ci --no-audit --no-fund --ignore-scripts >&2
-  printf %s "$lock_sum" >"$stamp"
+  npm ci --include=dev --include=optional --no-audit --no-fund --ignore-scripts >&2
 fi

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs'
 
 const packages = (file) =>
-  JSON.parse(readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')).packages
+  JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).packages
 
 try {
   const wanted = packages('package-lock.json')
