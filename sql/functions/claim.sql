@@ -106,6 +106,13 @@ begin
         exit when v_locked is null;
 
         if v_expired then
+          -- The next round goes on behind these: those that are taken still stand in their line.
+          select w.available_at, w.id + 1
+            into v_line.from_at, v_line.from_id
+            from rowlock.waiting w
+           where w.ctid = any (v_locked)
+           order by w.available_at desc, w.id desc
+           limit 1;
           perform rowlock.end_waiting(
             array(select w.ctid from rowlock.waiting w where w.ctid = any (v_locked) and w.expires_at <= v_now),
             null, 'expired', v_now);

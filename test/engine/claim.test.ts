@@ -134,6 +134,12 @@ describe('bounds', () => {
     expect((await hand.claim({ kinds: ['none'] })).next_due).toBeNull()
   })
 
+  test('a scheduled job behind due ones of its line is not taken with them', async () => {
+    const due = await enqueue(db)
+    await enqueue(db, { delay: '1 minute' })
+    expect((await hand.claim()).ids).toEqual([due])
+  })
+
   test('a paused queue yields nothing, and is no reason to look again', async () => {
     await enqueue(db, { queue: 'mail' })
     const other = await enqueue(db)
@@ -159,6 +165,14 @@ describe('bounds', () => {
     expect((await hand.claim({ from })).ids).toEqual([ids[4], ids[2], ids[3]])
     expect((await hand.claim({ from })).ids).toEqual([])
     expect((await hand.claim()).ids).toEqual([ids[0], ids[1]])
+  })
+
+  test('what stands before the frontier is no reason to look again', async () => {
+    await enqueueMany(db, [{ available_at: ago(99) }, { delay: '1 hour' }])
+    const from = [{ kind: 'k', priority: 0, at: ago(50), id: '0' }]
+    const reply = await hand.claim({ from })
+    expect(reply.ids).toEqual([])
+    expect(Math.round((reply.next_due! - reply.now) / 60_000)).toBe(60)
   })
 })
 
@@ -287,6 +301,18 @@ describe('jobs that are too late', () => {
     expect((await hand.claim({ limit: 10 })).ids).toEqual(ids)
     expect(await db.value(`select count(*)::integer from rowlock.finished where reason = 'expired'`)).toBe(95)
     expect(await waiting()).toBe(0)
+  })
+
+  test('that stand between others cost the claim none of its limit', async () => {
+    await fill(db, 40, { expires_at: "case when n % 2 = 0 then clock_timestamp() - interval '1 s' end" })
+    expect((await hand.claim({ limit: 15 })).jobs).toHaveLength(15)
+    expect(await waiting()).toBe(40 - 15 - 14)
+  })
+
+  test('are those whose instant has passed, and no others', async () => {
+    await enqueue(db, { expires_in: '1 minute' })
+    expect(await db.value('select rowlock.expire()')).toEqual([])
+    expect((await hand.claim()).jobs).toHaveLength(1)
   })
 
   test('beyond the bound of one claim the claim says that there is more', async () => {

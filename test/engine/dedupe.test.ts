@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import {
   endLease,
   enqueue,
@@ -344,6 +345,44 @@ describe('a twin in flight', () => {
     await session.query('rollback')
     expect(await again(queue)).toEqual({ id, created: false })
   })
+})
+
+test('a call that must try again lets its keys go first', async () => {
+  const queue = `q${++queues}`
+  const keyed = (...keys: string[]) => keys.map((dedupe_key) => ({ queue, dedupe_key }))
+  const [first, last, late, probe] = await Promise.all([1, 2, 3, 4].map(() => db.session()))
+  await first!.query('begin')
+  await enqueueMany(db, keyed('a'), first)
+  await last!.query('begin')
+  await enqueueMany(db, keyed('c'), last)
+  // It waits for a; meanwhile b is taken, so that it holds a and will not get b, and waits for c.
+  const call = enqueueMany(db, keyed('a', 'b', 'c'))
+  await untilBlocked(db)
+  const taken = await enqueue(db, { queue, dedupe_key: 'b' })
+  await first!.query('rollback')
+  await until('the call waits for c', async () => {
+    const text = `select wait_event_type = 'Lock' and query like '%enqueue_many%' from pg_stat_activity
+                   where datname = current_database() and $1::integer = any (pg_blocking_pids(pid))`
+    return db.value<boolean>(text, [(await last!.query('select pg_backend_pid() as pid')).rows[0].pid])
+  })
+  // Now b is freed, so that nobody has it when the call looks who; and in flight again when the call tries again.
+  await db.sql('select rowlock.cancel($1)', [taken])
+  await late!.query('begin')
+  await enqueueMany(db, keyed('b'), late)
+  await last!.query('rollback')
+  const blocked = `select count(*)::integer from pg_stat_activity where datname = current_database()
+                      and $1::integer = any (pg_blocking_pids(pid))`
+  const pid = (await late!.query('select pg_backend_pid() as pid')).rows[0].pid
+  await until('the call waits for b', async () => (await db.value<number>(blocked, [pid])) === 1)
+  // It holds nothing that comes after b.
+  await probe!.query(`set lock_timeout = '200ms'`)
+  const other = await enqueueMany(db, keyed('c'), probe)
+  expect(other.existing).toEqual([])
+  await late!.query('rollback')
+  const { ids, existing } = await call
+  expect(existing).toEqual([2])
+  expect(ids[2]).toBe(other.ids[0])
+  await sound()
 })
 
 test('a lock_timeout of the caller bounds the wait for a key, and other keys are free meanwhile', async () => {

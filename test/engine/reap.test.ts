@@ -101,6 +101,14 @@ describe('a lease that is over', () => {
     expect(await reap()).toEqual([])
   })
 
+  test('is over for ever: no heartbeat brings it back', async () => {
+    await endLease(db, hand)
+    const row = () => db.sql('select * from rowlock.worker')
+    const before = await row()
+    expect(await db.value('select rowlock.heartbeat($1)', [hand.id])).toBeNull()
+    expect(await row()).toEqual(before)
+  })
+
   test('leaves the jobs of living workers alone', async () => {
     const other = await register(db)
     await enqueueMany(db, [{}, {}])

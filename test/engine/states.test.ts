@@ -121,6 +121,17 @@ describe('a verb that applies ends where the table says', () => {
     expect(await stateOf(await enqueue(db))).toBe('queued')
   })
 
+  test('run_now makes a scheduled job due, and does not send one that is due to the end of its line', async () => {
+    const due = async (id: string) =>
+      (await db.value<Date>('select available_at from rowlock.job where id = $1', [id])).getTime()
+    const scheduled = await enqueue(db, { delay: '1 hour' })
+    await call('run_now', scheduled)
+    expect(await due(scheduled)).toBeLessThanOrEqual(Date.now() + 1000)
+    const old = await enqueue(db, { available_at: '2026-01-01T00:00:00Z' })
+    await call('run_now', old)
+    expect(new Date(await due(old)).toISOString()).toBe('2026-01-01T00:00:00.000Z')
+  })
+
   test('a job that is retryable says why, and a queued one says nothing', async () => {
     const retryable = await into('retryable')
     expect(await db.value('select cause from rowlock.job where id = $1', [retryable.id])).toBe('Error')
