@@ -35,10 +35,7 @@ export class Listener {
       run: () => this.#round(),
       everyMs: PROVE_EVERY_MS,
       errorMaxMs: 15_000,
-      onError: (error) => {
-        this.#drop()
-        options.onError(error)
-      },
+      onError: options.onError,
     })
   }
 
@@ -64,10 +61,15 @@ export class Listener {
   }
 
   async #round(): Promise<number | undefined> {
-    this.#client ??= await this.#connect()
-    const heard = await this.#prove(this.#client)
-    this.#set(heard)
-    return heard ? PROVE_EVERY_MS : DEAF_EVERY_MS
+    try {
+      this.#client ??= await this.#connect()
+      const heard = await this.#prove(this.#client)
+      this.#set(heard)
+      return heard ? PROVE_EVERY_MS : DEAF_EVERY_MS
+    } catch (error) {
+      this.#drop()
+      throw error
+    }
   }
 
   async #connect(): Promise<PooledClient> {

@@ -29,6 +29,20 @@ export interface Rig {
   drop(): Promise<void>
 }
 
+const TABLES = [
+  'waiting',
+  'running',
+  'finished',
+  'dead_letter',
+  'attempt',
+  'payload',
+  'dedupe',
+  'cancel_request',
+  'queue',
+  'worker',
+  'sleeper',
+]
+
 export async function makeRig(name: string): Promise<Rig> {
   const db = await rowlockDatabase(name)
   const rowlock = createRowlock({ connectionString: db.url })
@@ -84,8 +98,9 @@ export async function makeRig(name: string): Promise<Rig> {
       await Promise.all(workers.splice(0).map((worker) => worker.stop({ graceMs: 0 })))
       await Promise.all(clients.splice(0).map((client) => client.close()))
       lines.length = 0
-      await db.sql(`truncate rowlock.waiting, rowlock.running, rowlock.finished, rowlock.dead_letter, rowlock.attempt,
-        rowlock.payload, rowlock.dedupe, rowlock.cancel_request, rowlock.queue, rowlock.worker, rowlock.sleeper`)
+      // Rows are few: deleting them is far quicker than truncating all the days.
+      const deletes = TABLES.map((table) => `delete from rowlock.${table}`)
+      await db.sql(deletes.join(';'))
     },
     async drop() {
       await Promise.all(workers.splice(0).map((worker) => worker.stop({ graceMs: 0 })))

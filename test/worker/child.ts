@@ -7,6 +7,7 @@ import { jobs } from './child-jobs.ts'
 const { url, ledger, options } = JSON.parse(process.env.CHILD_INPUT!)
 const say = (message: object) => process.send?.(message)
 
+// Never left behind by a test that was itself killed.
 process.on('disconnect', () => process.exit(99))
 process.on('unhandledRejection', (error) => say({ fault: String(error) }))
 process.on('warning', (warning) => say({ warning: String(warning) }))
@@ -64,14 +65,13 @@ const worker = createRowlock({ connectionString: url }).worker({
 for (const name of ['leased', 'lease_lost', 'outcome_lost', 'stuck', 'stopped'] as const) {
   worker.on(name, (facts: object) => say({ event: name, ...facts }))
 }
-process.on('message', (message: { stop?: object }) => {
-  if (message.stop === undefined) return
-  // The channel holds the process: whoever wants to see it end by itself lets go of it.
+// The channel holds the process: whoever wants to see it end by itself lets go of it when the worker has stopped.
+worker.on('stopped', () => {
   process.removeAllListeners('disconnect')
-  void worker.stop(message.stop).then(() => {
-    say({ stopped: true })
-    process.disconnect()
-  })
+  process.disconnect()
+})
+process.on('message', (message: { stop?: object }) => {
+  if (message.stop !== undefined) void worker.stop(message.stop)
 })
 await worker.start()
 say({ ready: true })

@@ -1,0 +1,136 @@
+// Outcomes: written in batches, repeated until they are answered, and none of them holds up the others.
+
+import { defineJob, handle } from 'rowlock'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { until } from '../support/until.ts'
+import { makeRig, type Rig } from '../support/worker.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await makeRig('reporter')
+  await rig.db.sql('create sequence tries')
+})
+beforeEach(() => rig.db.sql('alter sequence tries restart'))
+afterEach(async () => {
+  await rig.db.sql('drop trigger if exists refuse on rowlock.running')
+  await rig.rest()
+})
+afterAll(() => rig.drop())
+
+const job = defineJob<string>('job')
+
+/** The server refuses to end jobs: the first `times` times, or those whose input is `bad`. A sequence survives rollbacks. */
+async function refuse(sqlstate: string, when: string): Promise<void> {
+  await rig.db.sql(`create or replace function refuse() returns trigger language plpgsql as $$
+    begin
+      if ${when} then
+        raise exception 'refused for the test' using errcode = '${sqlstate}';
+      end if;
+      return old;
+    end $$`)
+  await rig.db.sql(
+    'create trigger refuse before delete on rowlock.running for each row execute function refuse()',
+  )
+}
+
+test.each(['40001', '40P01', '55P03', '53300', '57014', '57P01', '08006', '25006', '53200'])(
+  'an outcome that is refused for the moment (%s) is tried again, and is no failure',
+  async (sqlstate) => {
+    await refuse(sqlstate, `nextval('public.tries') <= 2`)
+    const lost: unknown[] = []
+    let runs = 0
+    const worker = await rig.start({ handlers: [handle(job, () => void runs++)] })
+    worker.on('outcome_lost', (facts) => lost.push(facts))
+    const { id } = await rig.rowlock.enqueue(job, '')
+    expect(await rig.becomes(id, 'done')).toMatchObject({ attempt: 1, failures: 0, attempts: [] })
+    expect(runs).toBe(1)
+    expect(lost).toEqual([])
+  },
+)
+
+describe.each(['23514', 'P0001', '22P02', '54000'])(
+  'one outcome that is refused for good (%s)',
+  (sqlstate) => {
+    test('holds up none of the others, and ends as a failure', async () => {
+      // Its completion is refused; that it failed is not.
+      await refuse(sqlstate, `old.input = '"bad"' and nextval('public.tries') <= 7`)
+      await rig.start({
+        handlers: [handle(job, () => {})],
+        flush: 20,
+        queues: { default: { concurrency: 50 } },
+      })
+      const inputs = Array.from({ length: 40 }, (_, n) => (n === 17 ? 'bad' : 'good'))
+      const all = await rig.rowlock.enqueueMany(
+        inputs.map((input) => job.with(input, { retry: { maxAttempts: 1 } })),
+      )
+      for (const [n, { id }] of all.entries()) if (n !== 17) await rig.becomes(id, 'done')
+      expect(await rig.becomes(all[17]!.id, 'dead_letter')).toMatchObject({ cause: 'outcome_refused' })
+    })
+  },
+)
+
+test('an outcome that is refused in every form is kept, and the others go on', async () => {
+  await refuse('23514', `old.input = '"bad"'`)
+  const worker = await rig.start({ handlers: [handle(job, () => {})] })
+  const bad = await rig.rowlock.enqueue(job, 'bad')
+  for (let n = 0; n < 3; n++) {
+    const { id } = await rig.rowlock.enqueue(job, 'good')
+    await rig.becomes(id, 'done')
+  }
+  expect((await rig.rowlock.job(bad.id))?.state).toBe('running')
+  await worker.stop()
+  expect((await rig.rowlock.job(bad.id))?.state).toBe('running')
+  await rig.db.sql('drop trigger refuse on rowlock.running')
+  await rig.db.sql('select rowlock.reap(10)')
+  expect((await rig.rowlock.job(bad.id))?.state).toBe('queued')
+})
+
+test('while outcomes pile up nothing more is claimed', async () => {
+  let isOpen = false
+  await rig.db.sql('create table if not exists gate (is_open boolean)')
+  await rig.db.sql('truncate gate')
+  await refuse('40001', 'not exists (select from public.gate)')
+  let runs = 0
+  await rig.start({
+    handlers: [
+      handle(job, () => {
+        runs++
+      }),
+    ],
+    queues: { default: { concurrency: 1_000, prefetch: 100 } },
+  })
+  for (let n = 0; n < 5; n++) await rig.rowlock.enqueueMany(Array.from({ length: 1_000 }, () => job.with('')))
+  await until('it has stopped claiming', async () => {
+    const before = runs
+    await rig.db.sql('select pg_sleep(0.3)')
+    return runs > 0 && runs === before
+  })
+  expect(runs).toBeLessThan(4_500)
+  await rig.db.sql('insert into gate values (true)')
+  isOpen = true
+  await rig.idle()
+  expect(isOpen && runs).toBe(5_000)
+})
+
+test('a batch of large results is cut into statements that the server can take', async () => {
+  await rig.start({
+    handlers: [handle(job, () => 'x'.repeat(60_000))],
+    flush: 50,
+    queues: { default: { concurrency: 200 } },
+  })
+  const all = await rig.rowlock.enqueueMany(Array.from({ length: 150 }, () => job.with('')))
+  await rig.idle()
+  expect(await rig.db.value(`select count(*)::integer from rowlock.finished where state = 'done'`)).toBe(
+    all.length,
+  )
+})
+
+test('a result that a queue without history forgets is not missed', async () => {
+  await rig.rowlock.setQueue('brief', { retentionDays: 0 })
+  const lost: unknown[] = []
+  const worker = await rig.start({ handlers: [handle(job, () => 'x')], queues: { brief: {} } })
+  worker.on('outcome_lost', (facts) => lost.push(facts))
+  const { id } = await rig.rowlock.enqueue(job, '', { queue: 'brief' })
+  await until('it is gone', async () => (await rig.rowlock.job(id)) === null)
+  expect(lost).toEqual([])
+})
