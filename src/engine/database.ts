@@ -9,6 +9,7 @@ import {
   AnswerTimeout,
   isConnectionError,
   isReadOnly,
+  isTooStrict,
   outcomeUnknown,
   readOnly,
   translate,
@@ -60,6 +61,8 @@ export class Database {
   readonly #prefix: string
   #pool: PoolLike | undefined
   #closed = false
+  /** What was learnt of the role; lanes share it. */
+  #role = { isStrict: false }
   #ending: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
@@ -113,6 +116,7 @@ export class Database {
     const { connectionString: _, ...others } = rest
     const lane = new Database({ ...others, pool: own as unknown as PoolLike })
     lane.#sockets = sockets
+    lane.#role = this.#role
     return lane
   }
 
@@ -150,7 +154,17 @@ export class Database {
 
   /** Call a verb on a connection of the pool. */
   async call<T>(verb: string, args: string, values: unknown[], options: CallOptions = {}): Promise<T> {
-    return this.use((client) => this.callOn<T>(client, verb, args, values, options), options)
+    const call = (client: PooledClient) => this.callOn<T>(client, verb, args, values, options)
+    if (!this.#role.isStrict) {
+      try {
+        return await this.use(call, options)
+      } catch (error) {
+        if (!isTooStrict(error)) throw error
+        // The role's default isolation is stricter than the verbs work in: from here on each says its own.
+        this.#role.isStrict = true
+      }
+    }
+    return this.transaction(call, options)
   }
 
   /** Call a verb through anything that can run a statement. */

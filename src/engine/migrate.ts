@@ -5,9 +5,9 @@ import { RowlockError } from '../ground/errors.ts'
 import { applyMigrations, label } from './apply-migrations.ts'
 import type { Database } from './database.ts'
 import type { Migration, Routine } from './migration.ts'
+import { takeTurn } from './migration-turn.ts'
 import { runOutside } from './run-outside.ts'
 import { quoteIdentifier } from './schema.ts'
-import type { PooledClient } from './seam.ts'
 
 import { MIGRATIONS, ROUTINES } from './sql.generated.ts'
 import { isConnectionError } from './translate.ts'
@@ -45,7 +45,10 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
     try {
       for (;;) {
         const step = await database.use((client) =>
-          locked(client, database.schema, () => applyMigrations(client, database.schema, plan)),
+          takeTurn(client, database.schema, async () => {
+            await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
+            return applyMigrations(client, database.schema, plan)
+          }),
         )
         for (const name of step.applied) options.onProgress?.(`applied ${name}`)
         applied.push(...step.applied)
@@ -60,28 +63,6 @@ export async function migrate(database: Database, options: MigrateOptions = {}):
       options.onProgress?.('waiting for a lock that somebody else holds')
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 100 * Math.min(tries, 20)))
     }
-  }
-}
-
-/** One transaction at a time migrates a schema, also through a transaction pooler. */
-async function locked<T>(client: PooledClient, schema: string, body: () => Promise<T>): Promise<T> {
-  await client.query('begin isolation level read committed read write')
-  try {
-    await client.query('set local search_path = pg_catalog, pg_temp')
-    await client.query('set local standard_conforming_strings = on')
-    await client.query('set local lock_timeout = 0')
-    await client.query('set local statement_timeout = 0')
-    await client.query('set local idle_in_transaction_session_timeout = 0')
-    await client.query('set local check_function_bodies = off')
-    await client.query('set local client_min_messages = warning')
-    await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [`rowlock migrate ${schema}`])
-    await client.query(`set local lock_timeout = '${LOCK_TIMEOUT}'`)
-    const value = await body()
-    await client.query('commit')
-    return value
-  } catch (error) {
-    await client.query('rollback').catch(() => {})
-    throw error
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { RELEASE } from './release.ts'
 import { revokeFromPublic } from './replace-routine.ts'
-import { quoteIdentifier, quoteLiteral, renderSql } from './schema.ts'
+import { dollarQuote, quoteIdentifier, quoteLiteral, renderSql } from './schema.ts'
 import { MIGRATIONS, ROUTINES } from './sql.generated.ts'
 
 /** The tables that know what was applied. */
@@ -37,13 +37,19 @@ export function migrationScript(schema: string): string {
   if (outside !== undefined)
     throw new Error(`migration ${outside.number} cannot run in the script's transaction`)
   const s = `${quoteIdentifier(schema)}.`
+  const quote = dollarQuote(schema)
   const lines = [
     `-- Rowlock ${RELEASE}: a new installation in the schema ${quoteIdentifier(schema)}.`,
     'begin;',
     'set local search_path = pg_catalog, pg_temp;',
     'set local check_function_bodies = off;',
     'set local standard_conforming_strings = on;',
-    `create schema if not exists ${quoteIdentifier(schema)};`,
+    // `if not exists` would ask for CREATE on the database even when an owner has made the schema.
+    `do ${quote} begin`,
+    `  if to_regnamespace(${quoteLiteral(quoteIdentifier(schema))}) is null then`,
+    `    create schema ${quoteIdentifier(schema)};`,
+    '  end if;',
+    `end ${quote};`,
     bookkeeping(schema),
   ]
   for (const migration of MIGRATIONS) {

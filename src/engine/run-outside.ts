@@ -2,6 +2,7 @@
 
 import type { Database } from './database.ts'
 import type { Migration } from './migration.ts'
+import { takeTurn } from './migration-turn.ts'
 import { RELEASE } from './release.ts'
 import { quoteIdentifier, renderSql } from './schema.ts'
 import type { PooledClient } from './seam.ts'
@@ -9,18 +10,10 @@ import type { PooledClient } from './seam.ts'
 /** Statements that no transaction may hold, one by one; each can be run again. Answers whether this call ran them. */
 export async function runOutside(database: Database, migration: Migration): Promise<boolean> {
   const s = `${quoteIdentifier(database.schema)}.`
-  return database.use(async (client) => {
-    // While this transaction is open nobody else migrates; it holds no snapshot, so an index build does not wait for it.
-    await client.query('begin isolation level read committed read write')
-    try {
-      await client.query('set local lock_timeout = 0')
-      await client.query('set local statement_timeout = 0')
-      // It waits idle for as long as the build takes.
-      await client.query('set local idle_in_transaction_session_timeout = 0')
-      await client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
-        `rowlock migrate ${database.schema}`,
-      ])
-      const { rows } = await client.query(`select from ${s}migration where number = $1`, [migration.number])
+  return database.use((client) =>
+    // While this transaction is open nobody else migrates. It sits idle as long as the build takes, without a snapshot.
+    takeTurn(client, database.schema, async () => {
+      const { rows } = await client.query(`select from ${s}migration where number = ${migration.number}`)
       if (rows.length > 0) return false
       const second = database.lane(1, 'rowlock migrate')
       try {
@@ -32,12 +25,9 @@ export async function runOutside(database: Database, migration: Migration): Prom
         `insert into ${s}migration (number, name, hash, breaking, release) values ($1, $2, $3, $4, $5)`,
         [migration.number, migration.name, migration.hash, migration.breaking, RELEASE],
       )
-      await client.query('commit')
       return true
-    } finally {
-      await client.query('rollback').catch(() => {})
-    }
-  })
+    }),
+  )
 }
 
 async function build(client: PooledClient, schema: string, migration: Migration): Promise<void> {

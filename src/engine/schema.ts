@@ -30,14 +30,20 @@ export function checkSchema(name: unknown): string {
   return name
 }
 
-/** The text of a SQL file for this schema. */
-export function renderSql(sql: string, schema: string): string {
+/** A dollar quote that the schema's name does not end. */
+export function dollarQuote(schema: string): string {
   let tag = 'rowlock'
   while (schema.includes(`$${tag}$`)) tag += '_'
+  return `$${tag}$`
+}
+
+/** The text of a SQL file for this schema. */
+export function renderSql(sql: string, schema: string): string {
+  const quote = dollarQuote(schema)
   const prefix = `${quoteIdentifier(schema)}.`
   return (
     sql
-      .replaceAll('$rowlock$', () => `$${tag}$`)
+      .replaceAll('$rowlock$', () => quote)
       // In one go: a schema may itself be called `rowlock.x`.
       .replace(/'rowlock\.(\w+)'|\browlock\./g, (_, object?: string) =>
         object === undefined ? prefix : quoteLiteral(`${prefix}${object}`),

@@ -88,6 +88,12 @@ export const unavailable = (error: unknown): RowlockError =>
     cause: error,
   })
 
+/** Was a statement refused, and undone, since its transaction was not READ COMMITTED? */
+export const isTooStrict = (error: unknown): boolean => {
+  const { code } = (error ?? {}) as ServerError
+  return code === 'WRONG_ISOLATION' || code === '40001'
+}
+
 /** Did the server refuse to write: a standby, or a session that is set to read only? Nothing has happened then. */
 export const isReadOnly = (error: unknown): boolean => (error as ServerError | null)?.code === '25006'
 

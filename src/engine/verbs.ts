@@ -269,10 +269,7 @@ export class Verbs {
 
   #call<T>(verb: string, args: string, values: unknown[]): Promise<T> {
     if (this.#queryable !== undefined) return this.#database.callOn<T>(this.#queryable, verb, args, values)
-    // A role's default isolation may be a stricter one than these verbs can work in.
-    return this.#database.transaction((client) => this.#database.callOn<T>(client, verb, args, values), {
-      write: verb,
-    })
+    return this.#database.call<T>(verb, args, values, { write: verb })
   }
 }
 
