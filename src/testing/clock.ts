@@ -5,6 +5,9 @@ import { type Duration, durationMs } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
 import { databaseOf, type Rowlock } from '../rowlock.ts'
 
+/** How the clock was last set, through any handle of the same client. */
+const STATES = new WeakMap<Database, { stopped: number | undefined; shiftMs: number }>()
+
 /** The clock of one installation. */
 export interface TestClock {
   /** Stop the clock at this instant. */
@@ -23,28 +26,28 @@ export interface TestClock {
  */
 export function testClock(rowlock: Rowlock): TestClock {
   const database = databaseOf(rowlock)
-  let stopped: number | undefined
-  let shiftMs = 0
+  const state = STATES.get(database) ?? { stopped: undefined, shiftMs: 0 }
+  STATES.set(database, state)
   return {
     async set(instant) {
       const at = instant instanceof Date ? instant.getTime() : Number.NaN
       if (Number.isNaN(at))
         throw new RowlockError('INVALID_OPTION', 'set takes a valid Date', { path: 'instant' })
-      stopped = at
+      state.stopped = at
       await replaceNow(database, `timestamptz '${new Date(at).toISOString()}'`)
     },
     async advance(by) {
       const ms = durationMs(by, { name: 'by', min: 0 })
-      if (stopped === undefined) {
-        shiftMs += ms
-        await replaceNow(database, `pg_catalog.clock_timestamp() + interval '${shiftMs} ms'`)
+      if (state.stopped === undefined) {
+        state.shiftMs += ms
+        await replaceNow(database, `pg_catalog.clock_timestamp() + interval '${state.shiftMs} ms'`)
       } else {
-        await this.set(new Date(stopped + ms))
+        await this.set(new Date(state.stopped + ms))
       }
     },
     async reset() {
-      stopped = undefined
-      shiftMs = 0
+      state.stopped = undefined
+      state.shiftMs = 0
       await replaceNow(database, 'pg_catalog.clock_timestamp()')
     },
   }
