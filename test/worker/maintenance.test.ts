@@ -178,6 +178,7 @@ test('a kind that waits and that nobody handles is reported once', async () => {
 test('only the eldest living worker maintains; when it dies the next one takes over', async () => {
   const reapers = async () => {
     // Jobs of a worker that is gone are the bait.
+    await rig.db.sql('delete from rowlock.waiting')
     const { id } = await rig.rowlock.enqueue(defineJob('bait'), null, { delay: '1h' })
     await rig.db.sql('update rowlock.waiting set available_at = now() where id = $1', [id])
     const dead = (await rig.db.sql('select gen_random_uuid()::text as id'))[0].id

@@ -13,6 +13,7 @@ beforeAll(async () => {
 beforeEach(() => rig.db.sql('alter sequence tries restart'))
 afterEach(async () => {
   await rig.db.sql('drop trigger if exists refuse on rowlock.running')
+  await rig.db.sql('drop trigger if exists refuse on rowlock.finished')
   await rig.rest()
 })
 afterAll(() => rig.drop())
@@ -20,17 +21,15 @@ afterAll(() => rig.drop())
 const job = defineJob<string>('job')
 
 /** The server refuses to end jobs: the first `times` times, or those whose input is `bad`. A sequence survives rollbacks. */
-async function refuse(sqlstate: string, when: string): Promise<void> {
+async function refuse(sqlstate: string, when: string, at = 'delete on rowlock.running'): Promise<void> {
   await rig.db.sql(`create or replace function refuse() returns trigger language plpgsql as $$
     begin
       if ${when} then
         raise exception 'refused for the test' using errcode = '${sqlstate}';
       end if;
-      return old;
+      return coalesce(new, old);
     end $$`)
-  await rig.db.sql(
-    'create trigger refuse before delete on rowlock.running for each row execute function refuse()',
-  )
+  await rig.db.sql(`create trigger refuse before ${at} for each row execute function refuse()`)
 }
 
 test.each(['40001', '40P01', '55P03', '53300', '57014', '57P01', '08006', '25006', '53200'])(
@@ -49,11 +48,10 @@ test.each(['40001', '40P01', '55P03', '53300', '57014', '57P01', '08006', '25006
 )
 
 describe.each(['23514', 'P0001', '22P02', '54000'])(
-  'one outcome that is refused for good (%s)',
+  'one completion that is refused for good (%s)',
   (sqlstate) => {
     test('holds up none of the others, and ends as a failure', async () => {
-      // Its completion is refused; that it failed is not.
-      await refuse(sqlstate, `old.input = '"bad"' and nextval('public.tries') <= 7`)
+      await refuse(sqlstate, `new.state = 'done' and new.input = '"bad"'`, 'insert on rowlock.finished')
       await rig.start({
         handlers: [handle(job, () => {})],
         flush: 20,
