@@ -1,6 +1,7 @@
 -- Stop a job for good. One that waits is cancelled at once; one that runs is asked, and its handler aborted at the
--- worker's next heartbeat: it is cancelled when the handler ends, unless the handler ends well. Where the handler ends in
--- the very moment of the request, the next sweep cancels what went back or became a dead letter; a permanent error stays.
+-- worker's next heartbeat: it is cancelled when the handler ends, unless the handler ends well. Where the handler ends
+-- in the very moment of the request, the next sweep cancels what went back or became a dead letter; a permanent error
+-- stays.
 -- Why no lock on the running row: a caller's open transaction would hold up the finish of a whole batch.
 --
 -- Returns: 'cancelled' | 'requested' | 'already_ended'.

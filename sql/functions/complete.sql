@@ -39,8 +39,8 @@ begin
       backoff, metadata, input, result)
     select g.id, v_now, g.claimed_at,
            coalesce(g.started_at, greatest(g.claimed_at, v_now - least(abs(g.ran_ms), 1e10) * interval '1 ms')),
-           g.available_at, g.enqueued_at, g.retried_from, g.worker_id, g.timeout, g.attempt, g.priority, g.failures, g.max_attempts,
-           coalesce(q.retention_days, 7), 'done', g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key,
+           g.available_at, g.enqueued_at, g.retried_from, g.worker_id, g.timeout, g.attempt, g.priority, g.failures,
+           g.max_attempts, coalesce(q.retention_days, 7), 'done', g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key,
            g.backoff, g.metadata, g.input, g.result
       from gone g
       left join rowlock.queue q on q.name = g.queue

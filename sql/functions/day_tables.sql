@@ -1,5 +1,5 @@
--- The tables of history and attempts from the day of p_from on, p_days of them, for each retention class in use, whether
--- they are there or not. Internal.
+-- The tables of history and attempts from the day of p_from on, p_days of them, for each retention class in use,
+-- whether they are there or not. Internal.
 create or replace function rowlock.day_tables(p_from timestamptz, p_days integer)
 returns table (parent text, class smallint, day date, name text)
 language sql stable

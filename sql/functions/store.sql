@@ -41,8 +41,8 @@ begin
       idempotency_key, backoff, metadata, input)
     select case when v_numbered then v_ids[g.n] else nextval('rowlock.job_id') end,
            coalesce(g.available_at, v_now + g.delay, v_now), v_now, coalesce(g.expires_at, v_now + g.expires_in),
-           g.timeout, coalesce(g.priority, 0)::smallint, g.max_attempts::smallint, coalesce(g.queue, 'default'), g.kind, g.tenant_id,
-           g.dedupe_key, g.idempotency_key, g.backoff, g.metadata,
+           g.timeout, coalesce(g.priority, 0)::smallint, g.max_attempts::smallint, coalesce(g.queue, 'default'),
+           g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata,
            case when not p_large or g.input is null or pg_column_size(g.input) <= 4000
                 then coalesce(g.input, 'null') end
       -- numeric, since the JSON of some languages writes 5 as 5.0

@@ -1,5 +1,6 @@
 -- What the maintenance loop tidies, each in bounded steps: jobs that expired while they waited, requests to cancel
--- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers that are gone, old audit.
+-- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers that
+-- are gone, old audit.
 --
 -- Returns: {"expired", "cancelled", "keys", "flags", "audit"}: how many of each. A figure equal to p_limit: call again.
 -- Locks: rows in waiting, dead_letter and dedupe (skip locked); waits for nobody.
