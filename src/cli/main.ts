@@ -41,5 +41,7 @@ function describe(error: unknown): string {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.done)
 })
+// That nobody hears of the progress is no reason to stop in the middle.
+process.stderr.on('error', () => {})
 
 process.exitCode = await main(process.argv.slice(2))
