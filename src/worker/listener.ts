@@ -1,5 +1,5 @@
-// Listens on one session of its own, and proves that it hears: a notice sent on that session must come back to it.
-// Behind a transaction pooler it does not, and the worker polls instead.
+// Listens on one session of its own, and proves that it hears: a notice sent on another must come to it while it is idle.
+// Behind a transaction pooler none does, and the worker polls instead.
 
 import { randomBytes } from 'node:crypto'
 import type { Database } from '../engine/database.ts'
@@ -9,6 +9,8 @@ import { Loop } from './loop.ts'
 
 export interface ListenerOptions {
   readonly database: Database
+  /** Sends the notices by which it proves that it hears. */
+  readonly notifier: Database
   readonly onQueue: (queue: string) => void
   readonly onCancel: (workerId: string) => void
   /** Hearing began, or ended. */
@@ -18,6 +20,8 @@ export interface ListenerOptions {
 
 const PROBE_MS = 2_000
 const PROVE_EVERY_MS = 30_000
+/** Heard until now, and no longer. */
+const AGAIN_MS = 1_000
 /** Not heard, though connected: a pooler does not change by the second. */
 const DEAF_EVERY_MS = 60_000
 
@@ -26,7 +30,8 @@ export class Listener {
   readonly #loop: Loop
   #client: PooledClient | undefined
   #channel: string | undefined
-  #proven = false
+  /** Undefined until it has been tried. */
+  #proven: boolean | undefined
   #probe: { readonly nonce: string; readonly heard: () => void } | undefined
 
   constructor(options: ListenerOptions) {
@@ -41,7 +46,7 @@ export class Listener {
 
   /** A notice was heard on this session, and nothing has gone wrong since. */
   get isProven(): boolean {
-    return this.#proven
+    return this.#proven === true
   }
 
   start(): void {
@@ -63,9 +68,17 @@ export class Listener {
   async #round(): Promise<number | undefined> {
     try {
       this.#client ??= await this.#connect()
-      const heard = await this.#prove(this.#client)
-      this.#set(heard)
-      return heard ? PROVE_EVERY_MS : DEAF_EVERY_MS
+      const wasHeard = this.#proven
+      const heard = await this.#prove()
+      if (!heard) {
+        // The next round makes a new session: this one may be dead without a word.
+        await this.#unlisten(this.#client)
+        this.#drop()
+        this.#set(false)
+        return wasHeard ? AGAIN_MS : DEAF_EVERY_MS
+      }
+      this.#set(true)
+      return PROVE_EVERY_MS
     } catch (error) {
       this.#drop()
       throw error
@@ -88,8 +101,11 @@ export class Listener {
     return client
   }
 
-  /** A round trip on this very session, there and back. */
-  async #prove(client: PooledClient): Promise<boolean> {
+  /**
+   * A notice from another session. Sent on the listening one it would prove nothing: a pooler that has lent it the same
+   * server connection twice brings it back with the statement's own answer, and then never another.
+   */
+  async #prove(): Promise<boolean> {
     const nonce = randomBytes(8).toString('hex')
     let timer: NodeJS.Timeout | undefined
     const heard = new Promise<boolean>((resolve) => {
@@ -98,14 +114,19 @@ export class Listener {
     })
     try {
       const sql = 'select pg_notify($1, $2)'
-      await this.#options.database.queryOn(client, sql, [this.#channel, `probe ${nonce}`], {
-        timeoutMs: 5_000,
-      })
+      await this.#options.notifier.query(sql, [this.#channel, `probe ${nonce}`], { timeoutMs: 5_000 })
       return await heard
     } finally {
       clearTimeout(timer)
       this.#probe = undefined
     }
+  }
+
+  /** Leave a pooler's server connection as it was, if it is still the one that was lent. */
+  async #unlisten(client: PooledClient): Promise<void> {
+    await this.#options.database
+      .queryOn(client, `unlisten ${quoteIdentifier(this.#channel!)}`, [], { timeoutMs: 1_000 })
+      .catch(() => {})
   }
 
   #hear(payload: string): void {
@@ -128,7 +149,7 @@ export class Listener {
     const client = this.#client
     this.#client = undefined
     if (client !== undefined) cut(client)
-    this.#set(false)
+    if (this.#proven) this.#set(false)
   }
 
   #set(proven: boolean): void {

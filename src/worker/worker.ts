@@ -152,6 +152,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
     if (this.#lanes.listen !== undefined) {
       this.#listener = new Listener({
         database: this.#lanes.listen,
+        notifier: this.#lanes.work,
         onQueue: (queue) => this.#fetcher.wake(queue),
         onCancel: (workerId) => {
           if (workerId === this.#lease.workerId) this.#heartbeat.nudge()

@@ -102,6 +102,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
     let changes = 0
     const loop = new Listener({
       database,
+      notifier: database,
       onQueue: nothing,
       onCancel: nothing,
       onChange: (proven) => {
@@ -114,7 +115,6 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
   async maintenance() {
     let rounds = 0
     const loop = new Maintenance({
-      database,
       queues: ['default'],
       everyMs: 100,
       timeoutMs: 5_000,
