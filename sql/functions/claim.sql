@@ -49,6 +49,7 @@ declare
   v_jobs json;
 begin
   perform rowlock.require_read_committed('claim');
+  perform rowlock.commit_durably();
   perform 1 from rowlock.worker w where w.id = p_worker_id and w.expires_at > v_now for key share;
   if not found then
     perform rowlock.refuse('RL020', 'the lease of this worker is over: it claims nothing');

@@ -19,7 +19,7 @@ begin
   end if;
   select k into v_path from jsonb_object_keys(p_job) as k where k <> all (v_known) order by k limit 1;
   if found then
-    return rowlock.option_fault(v_path, format('unknown option%s', rowlock.did_you_mean(v_path, v_known)));
+    return rowlock.option_fault(v_path, format('is an unknown option%s', rowlock.did_you_mean(v_path, v_known)));
   end if;
   if not p_job ? 'input' then
     return rowlock.option_fault('input', 'is missing; a job without one has null');

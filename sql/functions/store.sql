@@ -20,6 +20,7 @@ declare
   v_queues text[];
   v_due timestamptz;
 begin
+  perform rowlock.commit_durably();
   -- Ids are drawn beforehand only where a second table needs them.
   if v_numbered then
     v_ids := array(select nextval('rowlock.job_id') from generate_series(1, jsonb_array_length(p_jobs)));

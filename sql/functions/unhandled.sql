@@ -1,23 +1,27 @@
--- Kinds that wait, due, in these queues while no living worker handles them there. The queue's index is hopped from
--- kind to kind; the jobs between are not read.
+-- Kinds that wait, due, while no living worker handles them in their queue. The dispatch index is hopped from queue to
+-- queue and from kind to kind; the jobs between are not read.
 --
--- Returns: at most p_limit rows.
-create or replace function rowlock.unhandled(p_queues text[], p_limit integer default 50)
+-- Returns: at most p_limit rows, of the first 1,000 queues and kinds.
+create or replace function rowlock.unhandled(p_limit integer default 50)
 returns table (queue text, kind text, due_since timestamptz)
 language sql stable security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $rowlock$
   with recursive found (queue, kind) as (
-    select q.queue, (select min(w.kind) from rowlock.waiting w where w.queue = q.queue)
-      from unnest(p_queues) as q (queue)
+    (select w.queue, w.kind from rowlock.waiting w order by w.queue, w.kind limit 1)
     union all
-    select f.queue, (select min(w.kind) from rowlock.waiting w where w.queue = f.queue and w.kind > f.kind)
+    select n.queue, n.kind
       from found f
-     where f.kind is not null
+     cross join lateral (
+            select w.queue, w.kind
+              from rowlock.waiting w
+             where (w.queue, w.kind) > (f.queue, f.kind)
+             order by w.queue, w.kind
+             limit 1) as n
   )
   select f.queue, f.kind, h.available_at
-    from found f
+    from (select * from found limit 1000) as f
    cross join lateral (
           select min(l.available_at) as available_at
             from generate_series(-10, 10) as p (priority)
@@ -25,8 +29,7 @@ as $rowlock$
                   select w.available_at from rowlock.waiting w
                    where w.queue = f.queue and w.kind = f.kind and w.priority = p.priority
                    order by w.available_at, w.id limit 1) as l) as h
-   where f.kind is not null
-     and h.available_at <= rowlock.now()
+   where h.available_at <= rowlock.now()
      and not exists (
            select from rowlock.worker k
             where k.expires_at > rowlock.now() and k.queues ? f.queue and f.kind = any (k.kinds))

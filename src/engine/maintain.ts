@@ -33,15 +33,10 @@ export async function makeDays(database: Database, timeoutMs: number): Promise<n
   return Number(await database.call('make_days', '', [], { timeoutMs }))
 }
 
-/** Kinds that wait while no living worker handles them. Source: sql/functions/unhandled.sql */
+/** Kinds that wait, due, while no living worker handles them in their queue. Source: sql/functions/unhandled.sql */
 export function unhandledKinds(
   database: Database,
-  queues: readonly string[],
   timeoutMs: number,
 ): Promise<{ readonly queue: string; readonly kind: string; readonly due_since: Date }[]> {
-  return database.query(
-    'select * from rowlock.unhandled(array(select jsonb_array_elements_text($1::text::jsonb)))',
-    [JSON.stringify(queues)],
-    { timeoutMs },
-  )
+  return database.query('select * from rowlock.unhandled()', [], { timeoutMs })
 }

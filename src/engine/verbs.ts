@@ -1,6 +1,6 @@
 // Every verb a producer or operator calls, typed, over the SQL functions; in a transaction of its own or in the caller's.
 
-import { type Duration, durationMs } from '../ground/duration.ts'
+import { type Duration, durationMs, intervalText } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
 import { checkInteger } from '../ground/integer.ts'
 import type { AnyJob, AnyRequest, EnqueueOptions, InputOf } from '../ground/job.ts'
@@ -202,7 +202,7 @@ export class Verbs {
       target_wait:
         targetWait === undefined
           ? undefined
-          : `${durationMs(targetWait, { name: 'targetWait', min, max })} ms`,
+          : intervalText(durationMs(targetWait, { name: 'targetWait', min, max })),
     }
     await this.#onQueue('set_queue', queue, operator, '$4::text::jsonb', [JSON.stringify(wire)])
   }

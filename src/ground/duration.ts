@@ -51,3 +51,8 @@ export function describeMs(ms: number): string {
   }
   return `${ms}ms`
 }
+
+/** A length as an interval that every PostgreSQL reads: before 15 none has more than 2^31 milliseconds, so in seconds. */
+export function intervalText(ms: number): string {
+  return `${ms / 1000}s`
+}

@@ -1,7 +1,7 @@
 // A request on its way to SQL: checked, judged by the job's own schema, and written as one JSON object.
 
 import { types } from 'node:util'
-import { durationMs } from './duration.ts'
+import { durationMs, intervalText } from './duration.ts'
 import { RowlockError } from './errors.ts'
 import {
   type AnyRequest,
@@ -56,7 +56,7 @@ const NONE: EnqueueOptions = Object.freeze({})
  *
  * Shape: `{"kind","queue","input","priority","delay","available_at","expires_at","expires_in","tenant_id","dedupe_key",
  * "idempotency_key","max_attempts","backoff","timeout","metadata"}`, as rowlock.enqueue_many takes it: spans of time are
- * intervals (`"30000ms"`), instants ISO 8601; what nobody set is left out.
+ * intervals (`"30s"`), instants ISO 8601; what nobody set is left out.
  * Returns at once when the job has no schema or one that answers at once, and a promise otherwise.
  * Errors: INVALID_OPTION, INPUT_NOT_STORABLE, INPUT_TOO_LARGE, INPUT_REFUSED with `issues`; thrown, or by the promise.
  */
@@ -100,16 +100,16 @@ function settings({ definition, options = NONE }: AnyRequest): string {
   const timeoutMs = timeout === undefined ? definition.timeoutMs : checkTimeout(timeout)
   return (
     field('priority', priority === undefined ? definition.priority : priority, checkPriority) +
-    field('delay', delay, (value) => interval(durationMs(value, { name: 'delay' }))) +
+    field('delay', delay, (value) => intervalText(durationMs(value, { name: 'delay' }))) +
     field('available_at', availableAt, (value) => instant(value, 'availableAt')) +
     field('expires_at', expiresAt, (value) => instant(value, 'expiresAt')) +
-    field('expires_in', expiresIn, (value) => interval(durationMs(value, { name: 'expiresIn' }))) +
+    field('expires_in', expiresIn, (value) => intervalText(durationMs(value, { name: 'expiresIn' }))) +
     field('tenant_id', tenantId, checkTenant) +
     field('dedupe_key', dedupeKey, (value) => checkKey('dedupeKey', value)) +
     field('idempotency_key', idempotencyKey, (value) => checkKey('idempotencyKey', value)) +
     field('max_attempts', maxAttempts) +
     field('backoff', backoff) +
-    field('timeout', timeoutMs, interval) +
+    field('timeout', timeoutMs, intervalText) +
     (metadata === undefined ? '' : `,"metadata":${metadataJson(metadata)}`)
   )
 }
@@ -121,11 +121,6 @@ function field<T>(name: string, value: T | undefined, check?: (value: T) => unkn
 function refuseBoth(options: EnqueueOptions, one: keyof EnqueueOptions, other: keyof EnqueueOptions): void {
   if (options[one] === undefined || options[other] === undefined) return
   throw new RowlockError('INVALID_OPTION', `Pass ${one} or ${other}, not both.`, { path: other })
-}
-
-/** A span of time as an interval of SQL reads it. */
-function interval(ms: number): string {
-  return `${ms}ms`
 }
 
 /**

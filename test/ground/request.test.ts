@@ -47,14 +47,14 @@ describe('a request', () => {
       queue: 'email',
       input: ['😀'],
       priority: -3,
-      delay: '600000ms',
-      expires_in: '3600000ms',
+      delay: '600s',
+      expires_in: '3600s',
       tenant_id: 'acme "1"',
       dedupe_key: 'invoice:42',
       idempotency_key: 'once\\',
       max_attempts: 3,
       backoff: { type: 'list', delays_ms: [1000, 5000] },
-      timeout: '30000ms',
+      timeout: '30s',
       metadata: { trace: 'é', at: '1970-01-01T00:00:00.000Z' },
     })
     const instants = wire(0, { availableAt: new Date(0), expiresAt: new Date(1) })
@@ -78,12 +78,12 @@ describe('a request', () => {
       retry: { maxAttempts: 5, backoff: exponential() },
     })
     const read = (options?: EnqueueOptions) => JSON.parse((toWire(job.with(null, options)) as Wire).job)
-    expect(read()).toMatchObject({ queue: 'a', priority: 1, timeout: '60000ms', max_attempts: 5 })
+    expect(read()).toMatchObject({ queue: 'a', priority: 1, timeout: '60s', max_attempts: 5 })
     const other = read({ priority: 0, retry: { backoff: fixed(5) }, timeout: 20, queue: 'b' })
     expect(other).toMatchObject({
       queue: 'b',
       priority: 0,
-      timeout: '20ms',
+      timeout: '0.02s',
       max_attempts: 5,
       backoff: { type: 'fixed', delay_ms: 5 },
     })
