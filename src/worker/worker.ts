@@ -139,7 +139,8 @@ export class Worker extends EventEmitter<WorkerEvents> {
       everyMs: this.#settings.maintenanceMs,
       timeoutMs: Math.max(10_000, timeoutMs),
       logger: this.#log,
-      isPooled: () => this.#listener !== undefined && !this.#listener.isProven,
+      // Heard on a direct address says nothing of where the work goes.
+      isPooled: () => listenConnectionString !== undefined || this.#listener?.isProven !== true,
       onReaped: (jobs) => {
         this.#log.warn(
           { jobs: jobs.map(({ id, to }) => ({ id, to })) },

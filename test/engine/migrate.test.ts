@@ -915,6 +915,61 @@ describe('the script', () => {
   })
 })
 
+test('every function is replaced under the hands of workers and producers, and none of them notices', async () => {
+  const at = await ground('live')
+  const rowlock = at.client()
+  await rowlock.migrate()
+  const warnings: unknown[] = []
+  const hear = (fields: object, message: string) => void warnings.push([message, fields])
+  const seen = new Set<unknown>()
+  const worker = rowlock.worker({
+    handlers: [handle(note, ({ input }) => void seen.add(input))],
+    poll: 50,
+    logger: { ...silent, warn: hear, error: hear },
+  })
+  await worker.start()
+  let enqueued = 0
+  let isDone = false
+  const producer = async () => {
+    while (!isDone) {
+      await rowlock.enqueue(note, enqueued++, { dedupeKey: `k${enqueued % 7}` })
+      await rowlock.enqueueMany([note.with(enqueued++), note.with(enqueued++)])
+    }
+  }
+  const producing = Promise.all([producer(), producer()])
+  for (let round = 0; round < 5; round++) {
+    const routines = ROUTINES.map((routine) => ({ ...routine, hash: `round ${round}` }))
+    const reports = await Promise.all([1, 2].map(() => migrate(at.database(), { routines })))
+    expect(reports.flatMap(({ replaced }) => replaced)).toHaveLength(ROUTINES.length)
+  }
+  isDone = true
+  await producing
+  const live = 'select from rowlock.waiting union all select from rowlock.running'
+  await until('all is done', async () => (await at.sql(live)).length === 0)
+  await worker.stop()
+  expect(warnings).toEqual([])
+  expect(seen.size).toBeGreaterThan(20)
+  await at.drop()
+})
+
+test('all tables can be published for logical replication: jobs live on, and only history, which never changes, has no key', async () => {
+  const at = await ground('published')
+  await migrate(at.database())
+  await at.admin('create publication everything for all tables')
+  const rowlock = at.client()
+  await rowlock.setQueue('default', { retentionDays: 1 })
+  await life(rowlock)
+  expect(
+    await at.sql(
+      `select c.relname::text as name from pg_class c
+        where c.relnamespace = 'rowlock'::regnamespace and c.relkind in ('r', 'p')
+          and not exists (select from pg_index i where i.indrelid = c.oid and i.indisprimary)
+          and c.relname !~ '^(finished|attempt)'`,
+    ),
+  ).toEqual([])
+  await at.drop()
+})
+
 test('a copy by pg_dump works, and migrates, under its own database', async () => {
   const [from, to] = [await ground('dumped'), await ground('restored')]
   const [{ server }] = (await from.sql(
