@@ -115,7 +115,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
   async maintenance() {
     let rounds = 0
     const loop = new Maintenance({
-      queues: ['default'],
+      database,
       everyMs: 100,
       timeoutMs: 5_000,
       logger,
