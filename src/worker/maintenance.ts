@@ -9,7 +9,6 @@ import { Loop } from './loop.ts'
 
 export interface MaintenanceOptions {
   readonly database: Database
-  readonly queues: readonly string[]
   readonly everyMs: number
   readonly timeoutMs: number
   readonly logger: Logger
@@ -130,8 +129,8 @@ export class Maintenance {
   }
 
   async #reportUnhandled(): Promise<void> {
-    const { database, queues, timeoutMs, logger } = this.#options
-    const found = await unhandledKinds(database, queues, timeoutMs)
+    const { database, timeoutMs, logger } = this.#options
+    const found = await unhandledKinds(database, timeoutMs)
     const now = new Set(found.map(({ queue, kind }) => `${queue}\u0000${kind}`))
     for (const known of this.#reported) if (!now.has(known)) this.#reported.delete(known)
     for (const { queue, kind, due_since } of found) {

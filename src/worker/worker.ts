@@ -135,7 +135,6 @@ export class Worker extends EventEmitter<WorkerEvents> {
     })
     this.#maintenance = new Maintenance({
       database: this.#lanes.work,
-      queues: queues.map(({ queue }) => queue),
       everyMs: this.#settings.maintenanceMs,
       timeoutMs: Math.max(10_000, timeoutMs),
       logger: this.#log,

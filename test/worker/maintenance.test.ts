@@ -34,7 +34,6 @@ function maintenance(more: object = {}) {
   const errors: unknown[] = []
   const loop = new Maintenance({
     database,
-    queues: ['default'],
     everyMs: 100,
     timeoutMs: 10_000,
     logger: rig.logger,
@@ -167,11 +166,16 @@ test('a kind that waits and that nobody handles is reported once', async () => {
   await rig.becomes((await rig.rowlock.enqueue(job, 3)).id, 'done')
   const reports = () => rig.lines.filter(({ message }) => message.includes('no living worker'))
   await until('it is reported', () => reports().length > 0)
-  expect(reports().map(({ fields }) => fields.kind)).toEqual(['odd'])
+  await until('the other too', () => reports().length > 1)
+  expect(
+    reports()
+      .map(({ fields }) => fields.kind)
+      .sort(),
+  ).toEqual(['elsewhere', 'odd'])
   const { loop } = maintenance()
   await loop.runOnce()
   await loop.runOnce()
-  expect(reports()).toHaveLength(2)
+  expect(reports()).toHaveLength(4)
   await worker.stop()
 })
 
