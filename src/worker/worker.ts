@@ -60,7 +60,8 @@ export class Worker extends EventEmitter<WorkerEvents> {
     const transactional = [...handlers.values()].some((handler) => handler.transactional)
     const slots = queues.reduce((sum, { concurrency }) => sum + concurrency, 0)
     const timeoutMs = Math.max(1_000, leaseMs / 2)
-    const link = { connectTimeoutMs: timeoutMs }
+    // A password takes four round trips.
+    const link = { connectTimeoutMs: Math.max(2_000, leaseMs / 2) }
     this.#lanes = {
       work: database.lane(3, 'rowlock worker', link),
       beat: database.lane(1, 'rowlock heartbeat', link),

@@ -110,6 +110,25 @@ test('a heartbeat that arrives after its lease was over extends nothing', async 
   expect(rows.map(({ id }) => id)).not.toContain(first)
 })
 
+test('a link whose round trip takes four tenths of the lease costs neither the lease nor a second run', async () => {
+  let runs = 0
+  const handler = handle(job, async () => {
+    runs++
+    await new Promise((resolve) => setTimeout(resolve, 1_300))
+  })
+  const worker = await rig.start({ ...fast, listen: false, handlers: [handler] }, proxy.url)
+  const first = worker.status.workerId
+  proxy.delay(200)
+  try {
+    const { id } = await rig.rowlock.enqueue(job, 1)
+    expect(await rig.becomes(id, 'done')).toMatchObject({ attempt: 1 })
+    expect(runs).toBe(1)
+    expect(worker.status.workerId).toBe(first)
+  } finally {
+    proxy.delay(0)
+  }
+})
+
 describe('an answer that is lost', () => {
   test('of a claim: its jobs are found and given back while the worker lives on', async () => {
     const runs: string[] = []

@@ -4,6 +4,7 @@ import { createRowlock, defineJob, handle, isAborted, isRowlockError } from 'row
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { killChildren, startChild } from '../support/child.ts'
 import { type PostgresProxy, startProxy } from '../support/proxy.ts'
+import { createDatabase } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 import { jobs } from './child-jobs.ts'
@@ -172,6 +173,22 @@ describe('afterwards', () => {
     await rig.db.sql('select pg_sleep(0.3)')
     expect(proxy.sentBytes).toBe(sentBytes)
   })
+})
+
+test('a start on a database without Rowlock is refused, and leaves nothing behind', async () => {
+  const empty = await createDatabase('empty')
+  const client = createRowlock({ connectionString: empty.url })
+  const worker = client.worker({ handlers: [handle(job, () => {})], signals: true, logger: rig.logger })
+  const before = process.listenerCount('SIGTERM')
+  await expect(worker.start()).rejects.toSatisfy((error) => isRowlockError(error, 'SCHEMA_MISSING'))
+  expect(worker.status.state).toBe('stopped')
+  expect(process.listenerCount('SIGTERM')).toBe(before)
+  await until('its sessions are gone', async () => {
+    const count = 'select count(*)::integer from pg_stat_activity where datname = $1'
+    return (await rig.db.value(count, [empty.name])) === 0
+  })
+  await client.close()
+  await empty.drop()
 })
 
 describe('signals', () => {
