@@ -11,6 +11,7 @@ import { databaseOf, type Rowlock } from '../rowlock.ts'
 import type { Handler } from '../worker/handler.ts'
 import { Lease } from '../worker/lease.ts'
 import { type Logger, stderrLogger } from '../worker/log.ts'
+import type { HandlerMiddleware } from '../worker/middleware.ts'
 import { workerSettings } from '../worker/options.ts'
 import { Run } from '../worker/run.ts'
 import { type RunnerOptions, runJob } from '../worker/runner.ts'
@@ -21,6 +22,8 @@ export interface DrainOptions {
   readonly queues?: readonly string[]
   /** Stop after so many, so that jobs which enqueue jobs end. Unit: default 10,000. */
   readonly maxJobs?: number
+  /** Around every handler, as `use` puts it in a worker: the first is the outermost. */
+  readonly middleware?: readonly HandlerMiddleware[]
   readonly logger?: Logger
 }
 
@@ -45,7 +48,7 @@ const BATCH = 100
  * ({@link testClock}) and drain again.
  */
 export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Drained> {
-  checkOptions(options, ['handlers', 'queues', 'maxJobs', 'logger'], 'drain')
+  checkOptions(options, ['handlers', 'queues', 'maxJobs', 'middleware', 'logger'], 'drain')
   const { handlers, queues } = workerSettings({
     handlers: options.handlers,
     ...(options.queues !== undefined && {
@@ -66,7 +69,7 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     database,
     transactions: database,
     timeoutMs: TIMEOUT_MS,
-    middleware: [],
+    middleware: options.middleware ?? [],
     logger: options.logger ?? stderrLogger,
     installation: async () => {
       const [row] = await database.query<{ id: string }>('select id::text as id from rowlock.installation')

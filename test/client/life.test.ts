@@ -4,7 +4,7 @@ import pg from 'pg'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createRowlock, defineJob, handle, type Rowlock, type RowlockOptions } from '../../src/index.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
-import { runTypeScript } from '../support/script.ts'
+import { runTypeScript, startTypeScript } from '../support/script.ts'
 import { until } from '../support/until.ts'
 
 const note = defineJob<unknown>('note')
@@ -70,10 +70,13 @@ describe('a client', () => {
   })
 
   test('keeps no process alive: a script that enqueues and ends without close() ends by itself', async () => {
-    const [used, unused] = await Promise.all([
-      runTypeScript('test/client/fixtures/enqueue-once.ts', [db.url]),
-      runTypeScript('test/client/fixtures/enqueue-once.ts', [db.url, 'never used']),
-    ])
+    const script = 'test/client/fixtures/enqueue-once.ts'
+    const child = startTypeScript(script, [db.url])
+    child.process.stdout!.once('data', () => {
+      // Long before its idle connection would be closed.
+      setTimeout(() => child.process.kill(), 5_000).unref()
+    })
+    const [used, unused] = await Promise.all([child.ended, runTypeScript(script, [db.url, 'never used'])])
     expect(used).toMatchObject({ code: 0, stderr: '' })
     expect(unused).toMatchObject({ code: 0, stderr: '', stdout: '' })
     expect(await client().job(used.stdout)).toMatchObject({ state: 'queued', input: 'from a script' })

@@ -689,14 +689,15 @@ create index concurrently if not exists "waiting Kind try" on rowlock.waiting (k
     await died
     expect(await indexes(at)).toMatchObject([{ valid: false }])
     const again = migrate(at.database({ url }), { migrations })
+    const slow = () =>
+      at.admin(
+        `select from pg_stat_activity
+          where datname = current_database() and pid <> pg_backend_pid() and state = 'active'
+            and query ilike '%index concurrently%' and clock_timestamp() - query_start > interval '500 ms'`,
+      )
     await until(
-      'it drops what was left',
-      async () =>
-        (
-          await at.admin(
-            `select from pg_stat_activity where datname = current_database() and query ilike '% concurrently%' and state = 'active'`,
-          )
-        ).length > 0,
+      'it waits, beyond the time of the role, to drop what was left',
+      async () => (await slow()).length > 0,
     )
     await old.end()
     await again

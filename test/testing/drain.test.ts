@@ -155,6 +155,20 @@ describe('drain', () => {
     expect(seen).toEqual([input])
   })
 
+  test('puts middleware around each handler, transactional or not', async () => {
+    const heard: string[] = []
+    const middleware = ['outer', 'inner'].map(
+      (name) => async (context: { job: { kind: string } }, next: () => Promise<unknown>) => {
+        heard.push(`${name} ${context.job.kind}`)
+        return next()
+      },
+    )
+    await rowlock.enqueueMany([note.with(1), other.with(2)])
+    const write = handleInTransaction(other, async ({ tx }) => void (await tx.query('select 1')))
+    expect(await drain(rowlock, { handlers: [look, write], middleware })).toEqual({ ...none, done: 2 })
+    expect(heard.sort()).toEqual(['inner note', 'inner other', 'outer note', 'outer other'])
+  })
+
   test('ends a handler at its timeout', async () => {
     const waits = handle(
       note,
