@@ -25,8 +25,11 @@ export interface PostgresProxy {
   reset(): void
   /** Wait so long before each piece of data, in both directions. Unit: ms. */
   delay(ms: number): void
-  /** Once: let the server answer the next statement that matches, and break the connection before the client sees it. */
-  cutAnswer(matches: RegExp): Promise<void>
+  /**
+   * Once: let the server answer the next statement that matches, and break the connection before the client sees it; or,
+   * silently, keep it open without another word.
+   */
+  cutAnswer(matches: RegExp, how?: { readonly silently?: boolean }): Promise<void>
   close(): Promise<void>
 }
 
@@ -47,7 +50,7 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   let heldSession: string | undefined
   let delayMs = 0
   let sentBytes = 0
-  let cut: { readonly matches: RegExp; readonly done: () => void } | undefined
+  let cut: { readonly matches: RegExp; readonly isSilent: boolean; readonly done: () => void } | undefined
 
   const isHeld = (link: Link) =>
     mode === 'blackhole' || (heldSession !== undefined && link.session === heldSession)
@@ -83,9 +86,9 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     })
     const answers = frames(false, (type) => {
       if (type !== 'Z' || link.asked.shift() === undefined || !link.isCut || cut === undefined) return
-      const { done } = cut
+      const { done, isSilent } = cut
       cut = undefined
-      client.destroy()
+      if (!isSilent) client.destroy()
       done()
     })
     client.on('data', (data) => {
@@ -147,7 +150,10 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     delay(ms) {
       delayMs = ms
     },
-    cutAnswer: (matches) => new Promise<void>((done) => (cut = { matches, done })),
+    cutAnswer: (matches, { silently = false } = {}) =>
+      new Promise<void>((done) => {
+        cut = { matches, isSilent: silently, done }
+      }),
     async close() {
       reset()
       if (server.listening) await new Promise((resolve) => server.close(resolve))

@@ -74,6 +74,8 @@ test('a deaf handler: its attempt timed out, its slot stays taken, its late resu
     heartbeat: 100,
   })
   worker.on('stuck', (facts) => told.push(facts))
+  const lost: unknown[] = []
+  worker.on('outcome_lost', (facts) => lost.push(facts))
   const { id } = await rig.rowlock.enqueue(job, '')
   const row = await rig.becomes(id, 'retryable')
   expect(row.attempts).toMatchObject([
@@ -88,7 +90,9 @@ test('a deaf handler: its attempt timed out, its slot stays taken, its late resu
   expect((await rig.rowlock.job(next.id))?.state).toBe('queued')
   ends[0]!('late')
   await rig.becomes(next.id, 'done')
+  await worker.stop()
   expect(worker.status).toMatchObject({ running: 0, stuck: 0 })
+  expect(lost).toEqual([])
   expect((await rig.rowlock.job(id))?.state).toBe('retryable')
 })
 

@@ -277,6 +277,45 @@ test.each([
   },
 )
 
+test('the answer to a commit that never comes is not waited for: the job is done', async () => {
+  const lost: unknown[] = []
+  const handler = handleInTransaction(job, async (context) => {
+    await write(context)
+    return 'result'
+  })
+  const worker = await rig.start({ handlers: [handler], lease: 2_000 }, proxy.url)
+  worker.on('outcome_lost', (facts) => lost.push(facts))
+  const cut = proxy.cutAnswer(/^commit$/, { silently: true })
+  const { id } = await rig.rowlock.enqueue(job, '')
+  await cut
+  await rig.becomes(id, 'done')
+  await until('the worker is free again', () => worker.status.running === 0)
+  await worker.stop()
+  expect(lost).toEqual([])
+  expect(await written()).toBe(1)
+})
+
+test('a link that dies under a statement is left at the timeout, and its handler is told', async () => {
+  let thrown: unknown
+  const handler = handleInTransaction(job, async ({ tx }): Promise<string> => {
+    proxy.hold('rowlock handlers')
+    await tx.query('select pg_sleep(60)').catch((error) => {
+      thrown = error
+      throw error
+    })
+    return ''
+  })
+  const worker = await rig.start({ handlers: [handler] }, proxy.url)
+  const { id } = await rig.rowlock.enqueue(job, '', { timeout: 200 })
+  const row = await rig.becomes(id, 'retryable')
+  await until('the worker is free again', () => worker.status.running === 0)
+  proxy.hold(undefined)
+  expect(row.attempts).toMatchObject([
+    { outcome: 'timed_out', error: { message: expect.stringMatching(/terminated/i) } },
+  ])
+  expect(thrown).toBeInstanceOf(Error)
+})
+
 test('a commit that never reached the server has not happened: the job runs again', async () => {
   let calls = 0
   const handler = handleInTransaction(job, async (context) => {
@@ -302,7 +341,7 @@ test('a database that refuses new sessions for a moment is no failure of a job t
   await proxy.set('refuse')
   const { id } = await rig.rowlock.enqueue(job, '')
   await until('it was claimed', async () => (await rig.rowlock.job(id))?.state === 'running')
-  expect(worker.status.running).toBe(1)
+  await until('it has a slot', () => worker.status.running === 1)
   await proxy.set('pass')
   expect(await rig.becomes(id, 'done')).toMatchObject({ attempt: 1, failures: 0, attempts: [] })
 })
