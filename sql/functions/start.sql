@@ -2,7 +2,8 @@
 -- that must count as started from the first moment (one that is claimed alone, one in a transaction) is named before
 -- its handler is called.
 --
--- p_jobs: [{"id", "claim_id", "ago_ms"?, "in_transaction"?}]
+-- p_jobs: [{"id", "claim_id", "ago_ms"?, "in_transaction"?}]; false takes the mark back, before a worker ends the
+--   session itself and says what became of the job.
 -- Returns: ["id" …]: those that are still held under these claims.
 -- Locks: rows in running, in id order, skip locked: the heartbeat must not wait. A skipped row is told next time.
 create or replace function rowlock.start(p_jobs jsonb) returns jsonb
@@ -29,7 +30,7 @@ begin
     update rowlock.running r
        set started_at = coalesce(r.started_at,
              greatest(r.claimed_at, v_now - coalesce(g.ago_ms, 0) * interval '1 ms')),
-           in_transaction = r.in_transaction or coalesce(g.in_transaction, false)
+           in_transaction = coalesce(g.in_transaction, r.in_transaction)
       from jsonb_to_recordset(p_jobs)
              as g (id bigint, claim_id uuid, ago_ms double precision, in_transaction boolean)
      where r.ctid = any (v_tids) and r.id = g.id and r.claim_id = g.claim_id

@@ -11,6 +11,7 @@ import { persist } from './persist.ts'
 import type { Run } from './run.ts'
 import type { RunnerOptions } from './runner.ts'
 import { Session } from './session.ts'
+import { within } from './within.ts'
 
 /**
  * Null: committed. An outcome: the handler was never called. Throws what the handler threw, after the rollback.
@@ -30,7 +31,11 @@ export async function runInTransaction(
   // It has another owner, or somebody holds its row just now; if it is ours all the same it goes back.
   if (session === undefined) return { verb: 'hand_back', id, claim_id, attempt }
   run.told = true
-  run.onAbort(() => session.cut())
+  const unmark = once(() => takeMarkBack(run, options))
+  // Whoever lost the job leaves the mark: the reaper goes by it.
+  run.onAbort(
+    () => void (run.abortCause === 'lease_lost' ? session.cut() : unmark().then(() => session.cut())),
+  )
   session.onGone(() => run.abort('lease_lost', 'the session of its transaction is gone'))
   try {
     const inside: TransactionContext = Object.defineProperties({} as TransactionContext, {
@@ -42,13 +47,34 @@ export async function runInTransaction(
     await settle(outcome, session, options)
     await commit(outcome, session, options)
   } catch (error) {
-    await session.rollback(isConnectionError(error))
+    const isBroken = isConnectionError(error)
+    if (!isBroken && run.abortCause !== 'lease_lost') await unmark()
+    await session.rollback(isBroken)
     throw error
   } finally {
     run.onAbort(undefined)
   }
   session.release()
   return null
+}
+
+/**
+ * What becomes of the job is said here, after its session has let go of the row: between the two a reaper must not take
+ * it for a session that died.
+ */
+async function takeMarkBack(run: Run, { database, timeoutMs }: RunnerOptions): Promise<void> {
+  const marks = [{ ...run.asStarted, in_transaction: false }]
+  await within(start(database, marks, timeoutMs), MARK_MS)
+}
+
+const MARK_MS = 1_000
+
+function once<T>(ask: () => Promise<T>): () => Promise<T> {
+  let asked: Promise<T> | undefined
+  return () => {
+    asked ??= ask()
+    return asked
+  }
 }
 
 /** Undefined: the job is not ours to begin. */

@@ -106,9 +106,36 @@ test('a constraint that speaks up at the commit is a failure of the job', async 
     await write(context)
     return 'fine'
   })
-  await rig.start({ handlers: [handler] })
+  // The session has let go of the job before its failure is written: a sweep in between would call it lost.
+  await rig.start({ handlers: [handler], maintenance: '1h' })
   const { id } = await rig.rowlock.enqueue(job, '')
   expect(await rig.becomes(id, 'retryable')).toMatchObject({ cause: '23505', failures: 1 })
+  expect(await written()).toBe(0)
+})
+
+test('a reaper that sweeps without a pause takes no failure, timeout or cancellation for a session that died', async () => {
+  const handler = handleInTransaction(job, async (context) => {
+    await write(context)
+    if (context.input === 'throw') throw new Error('of its own')
+    await context.tx.query('select pg_sleep(60)')
+    return ''
+  })
+  await rig.start({ handlers: [handler], queues: { default: { concurrency: 10 } } })
+  let isDone = false
+  const sweeping = Promise.all(
+    [1, 2].map(async () => {
+      while (!isDone) await rig.db.sql('select rowlock.reap(100)')
+    }),
+  )
+  const all = await rig.rowlock.enqueueMany(
+    Array.from({ length: 60 }, (_, n) => job.with(n % 3 ? 'throw' : 'sleep', { timeout: n % 3 ? '1m' : 30 })),
+  )
+  for (const [n, { id }] of all.entries()) {
+    const { attempts } = await rig.becomes(id, 'retryable')
+    expect(attempts).toMatchObject([{ outcome: n % 3 ? 'failed' : 'timed_out' }])
+  }
+  isDone = true
+  await sweeping
   expect(await written()).toBe(0)
 })
 
