@@ -1,7 +1,6 @@
 // Putting jobs in through the client: one, many, in every form; what is refused, how, and that nothing is stored then.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { z } from 'zod'
 import {
   type AnyRequest,
   createRowlock,
@@ -10,9 +9,9 @@ import {
   fixed,
   type Requests,
   type Rowlock,
-  type RowlockError,
 } from '../../src/index.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { failure } from './refused.ts'
 
 let db: TestRowlock
 let rowlock: Rowlock
@@ -30,15 +29,6 @@ const note = defineJob<unknown>('note')
 const stored = () => db.value<number>('select count(*)::integer from rowlock.waiting')
 const inputs = async () =>
   (await db.sql('select input from rowlock.waiting order by id')).map((row: { input: unknown }) => row.input)
-
-async function failure(work: Promise<unknown>): Promise<RowlockError> {
-  const outcome = await work.then(
-    (value) => ({ value }),
-    (error: RowlockError) => error,
-  )
-  if (outcome instanceof Error) return outcome
-  throw new Error(`it was not refused: ${JSON.stringify(outcome)}`)
-}
 
 describe('one job', () => {
   test('is there when the call answers, due at once, with an id that is text', async () => {
@@ -337,227 +327,6 @@ describe('many jobs', () => {
       await failure(rowlock.enqueueMany(source))
       expect([bad, isClosed]).toEqual([bad, true])
     }
-  })
-})
-
-describe('a schema', () => {
-  const mail = defineJob('mail', {
-    input: z.object({ to: z.email(), at: z.coerce.date(), template: z.string().default('welcome') }),
-  })
-
-  test('is asked about the JSON, and what it makes of it is not stored', async () => {
-    const { id } = await rowlock.enqueue(mail, {
-      to: 'ada@example.org',
-      at: new Date('2030-01-01T00:00:00Z'),
-    })
-    expect((await rowlock.job(id))!.input).toEqual({ to: 'ada@example.org', at: '2030-01-01T00:00:00.000Z' })
-  })
-
-  test('that refuses says what and where; alone without an index, among others with it', async () => {
-    const bad = { to: 'nobody', at: 'x' } as never
-    const alone = await failure(rowlock.enqueue(mail, bad))
-    expect(alone).toMatchObject({ code: 'INPUT_REFUSED', issues: [{ path: ['to'] }, { path: ['at'] }] })
-    expect(alone.index).toBeUndefined()
-    expect(alone.message).toMatch(/^The input of "mail" was refused/)
-    const good = mail.with({ to: 'ada@example.org', at: 0 })
-    expect(await failure(rowlock.enqueueMany([good, mail.with(bad)]))).toMatchObject({
-      code: 'INPUT_REFUSED',
-      index: 1,
-      issues: [{ path: ['to'] }, { path: ['at'] }],
-    })
-    expect(await failure(rowlock.enqueueMany([mail.with(bad)]))).toMatchObject({ index: 0 })
-    expect(await stored()).toBe(0)
-  })
-
-  test('may answer later', async () => {
-    const slow = defineJob('slow', { input: z.number().refine(async (n) => n > 0, 'must be above 0') })
-    await rowlock.enqueueMany([slow.with(1), note.with('x'), slow.with(2)])
-    expect(await inputs()).toEqual([1, 'x', 2])
-    expect(await failure(rowlock.enqueueMany([slow.with(1), slow.with(-1)]))).toMatchObject({
-      code: 'INPUT_REFUSED',
-      index: 1,
-    })
-    expect(await stored()).toBe(3)
-  })
-})
-
-describe('middleware', () => {
-  const fresh = () => createRowlock({ pool: db.pool })
-
-  test('wraps each statement, the first one added outermost, and may replace what is stored', async () => {
-    const seen: string[] = []
-    const client = fresh()
-      .use(async (context, next) => {
-        seen.push(`a ${context.requests.length} ${context.inTransaction}`)
-        return next()
-      })
-      .use(async (context, next) => {
-        context.requests = context.requests.map((request) => ({ ...request, input: 'hidden' }))
-        const results = await next()
-        seen.push(`b ${results.length}`)
-        return results
-      })
-    await client.enqueue(note, 'secret')
-    const session = await db.session()
-    await session.query('begin')
-    await client.in(session).enqueueMany([note.with(1), note.with(2)])
-    await session.query('commit')
-    expect(seen).toEqual(['a 1 false', 'b 1', 'a 2 true', 'b 2'])
-    expect(await inputs()).toEqual(['hidden', 'hidden', 'hidden'])
-  })
-
-  test('that forgets the answer, or drops a job, is refused', async () => {
-    const forgets = fresh().use((async (_: unknown, next: () => Promise<unknown>) => {
-      await next()
-    }) as never)
-    expect(await failure(forgets.enqueue(note, 1))).toMatchObject({
-      code: 'INVALID_OPTION',
-      path: 'middleware',
-    })
-    await db.sql('truncate rowlock.waiting')
-    const drops = fresh().use(async (context, next) => {
-      context.requests = []
-      return next()
-    })
-    expect(await failure(drops.enqueue(note, 1))).toMatchObject({
-      code: 'INVALID_OPTION',
-      path: 'middleware',
-    })
-    expect(await stored()).toBe(0)
-  })
-
-  test('whose own error speaks of a timeout is heard as it threw', async () => {
-    const own = new Error('timeout of the tracer: socket closed')
-    const client = fresh().use(async () => Promise.reject(own))
-    expect(await client.enqueue(note, 1).catch((error) => error)).toBe(own)
-    expect(
-      await client.enqueueMany(Array.from({ length: 1_500 }, () => note.with(1))).catch((error) => error),
-    ).toBe(own)
-  })
-})
-
-describe('bad input is refused alike on every path', () => {
-  const cyclic: { self?: unknown } = {}
-  cyclic.self = cyclic
-  const INPUTS: [string, unknown, string, string][] = [
-    ['NUL', { a: { b: ['x', 'a\0b'] } }, 'INPUT_NOT_STORABLE', 'a.b[1]'],
-    ['NUL in a key', { a: { 'b\0': 1 } }, 'INPUT_NOT_STORABLE', 'a["b\\u0000"]'],
-    ['half of a character', { cut: '😀'.slice(0, 1) }, 'INPUT_NOT_STORABLE', 'cut'],
-    ['a BigInt', { n: 2n ** 63n }, 'INPUT_NOT_STORABLE', 'n'],
-    ['a function', { f: () => 1 }, 'INPUT_NOT_STORABLE', 'f'],
-    ['a symbol', { s: Symbol('x') }, 'INPUT_NOT_STORABLE', 's'],
-    ['a cycle', cyclic, 'INPUT_NOT_STORABLE', 'self'],
-    ['NaN', [1, Number.NaN], 'INPUT_NOT_STORABLE', '[1]'],
-    ['Infinity', { n: Number.POSITIVE_INFINITY }, 'INPUT_NOT_STORABLE', 'n'],
-    ['undefined', undefined, 'INPUT_NOT_STORABLE', ''],
-    ['undefined in an array', [undefined], 'INPUT_NOT_STORABLE', '[0]'],
-    ['an invalid date', { at: new Date('x') }, 'INPUT_NOT_STORABLE', 'at'],
-    ['a Map', { map: new Map() }, 'INPUT_NOT_STORABLE', 'map'],
-    ['a Buffer', { data: Buffer.from('x') }, 'INPUT_NOT_STORABLE', 'data'],
-    ['more than a megabyte', { text: 'x'.repeat(1_000_001) }, 'INPUT_TOO_LARGE', undefined as never],
-  ]
-  const OPTIONS: [string, object, string, RegExp][] = [
-    ['a slip', { priorty: 1 }, 'priorty', /did you mean 'priority'\?/],
-    ['the word of SQL', { dedupe_key: 'k' }, 'dedupe_key', /did you mean 'dedupeKey'\?/],
-    ['a fraction', { priority: 1.5 }, 'priority', /whole number/],
-    ['a far priority', { priority: 11 }, 'priority', /-10 to 10/],
-    ['a smallint too far', { priority: 32768 }, 'priority', /-10 to 10/],
-    ['NaN', { priority: Number.NaN }, 'priority', /whole number/],
-    ['no attempt', { retry: { maxAttempts: 0 } }, 'retry.maxAttempts', /from 1 to 100/],
-    ['2^53 attempts', { retry: { maxAttempts: 2 ** 53 } }, 'retry.maxAttempts', /from 1 to 100/],
-    ['a slip inside', { retry: { maxAtempts: 3 } }, 'retry.maxAtempts', /did you mean 'maxAttempts'\?/],
-    ['a delay back', { delay: -1 }, 'delay', /delay/],
-    ['a delay in an unknown unit', { delay: '30x' }, 'delay', /delay/],
-    ['a delay of centuries', { delay: 2 ** 53 }, 'delay', /delay/],
-    ['a timeout of 5 ms', { timeout: 5 }, 'timeout', /timeout/],
-    ['an invalid date', { availableAt: new Date('x') }, 'availableAt', /valid Date/],
-    ['a number for a date', { expiresAt: 5 }, 'expiresAt', /valid Date/],
-    ['both', { delay: 1, availableAt: new Date() }, 'availableAt', /not both/],
-    ['an empty key', { dedupeKey: '' }, 'dedupeKey', /not be empty/],
-    ['a long key', { dedupeKey: 'é'.repeat(257) }, 'dedupeKey', /512 bytes/],
-    ['NUL in a key', { dedupeKey: 'a\0' }, 'dedupeKey', /control character/],
-    ['a number as tenant', { tenantId: 7 }, 'tenantId', /must be a string/],
-    ['a long queue', { queue: 'q'.repeat(101) }, 'queue', /100 bytes/],
-    ['listed metadata', { metadata: [1] }, 'metadata', /plain object/],
-    ['large metadata', { metadata: { a: 'x'.repeat(5_000) } }, 'metadata', /metadata/],
-    ['null as options', null as never, '', /options/],
-  ]
-
-  type Path = (input: unknown, options?: object) => Promise<unknown>
-  const good = note.with('good')
-  const inTransaction = async (work: (client: import('pg').Client) => Promise<unknown>) => {
-    const client = await db.session()
-    await client.query('begin')
-    try {
-      return await work(client)
-    } finally {
-      expect((await client.query('select 1 as usable')).rows).toEqual([{ usable: 1 }])
-      await client.query('commit')
-      await client.end()
-    }
-  }
-  const many = (input: unknown, options?: object) => [good, good, note.with(input, options)]
-  const PATHS: [string, Path, number | undefined][] = [
-    ['enqueue', (input, options) => rowlock.enqueue(note, input, options), undefined],
-    ['enqueueMany', (input, options) => rowlock.enqueueMany(many(input, options)), 2],
-    [
-      'in(tx).enqueue',
-      (input, options) => inTransaction((tx) => rowlock.in(tx).enqueue(note, input, options)),
-      undefined,
-    ],
-    [
-      'in(tx).enqueueMany',
-      (input, options) => inTransaction((tx) => rowlock.in(tx).enqueueMany(many(input, options))),
-      2,
-    ],
-  ]
-  for (const [path, put, index] of PATHS) {
-    test.each(INPUTS)(`${path}: %s`, async (_, input, code, where) => {
-      const error = await failure(put(input))
-      expect([error.code, error.path, error.index]).toEqual([code, where, index])
-      expect(await stored()).toBe(0)
-    })
-    test.each(OPTIONS)(`${path}: options: %s`, async (_, options, where, message) => {
-      const error = await failure(put({}, options))
-      expect([error.code, error.path ?? '', error.index]).toEqual([
-        where === 'metadata' && /5,000|large/.test(_) ? 'INPUT_TOO_LARGE' : 'INVALID_OPTION',
-        where,
-        index,
-      ])
-      expect(error.message).toMatch(message)
-      expect(await stored()).toBe(0)
-    })
-  }
-
-  const SQL: [string, object, string, string][] = [
-    ['a slip', { priorty: 1 }, 'RL001', 'priorty'],
-    ['a fraction', { priority: 1.5 }, 'RL001', 'priority'],
-    ['a smallint too far', { priority: 32768 }, 'RL001', 'priority'],
-    ['2^53 attempts', { max_attempts: 2 ** 53 }, 'RL001', 'max_attempts'],
-    ['a delay back', { delay: '-1 s' }, 'RL001', 'delay'],
-    ['a long key', { dedupe_key: 'é'.repeat(257) }, 'RL001', 'dedupe_key'],
-    ['listed metadata', { metadata: [1] }, 'RL001', 'metadata'],
-  ]
-  test.each(SQL)('SQL: %s', async (_, options, code, path) => {
-    const job = { kind: 'note', input: {} }
-    const one = () => db.sql(`select * from rowlock.enqueue('note', '{}', $1)`, [JSON.stringify(options)])
-    const two = () =>
-      db.sql('select rowlock.enqueue_many($1)', [JSON.stringify([job, { ...job, ...options }])])
-    for (const [work, index] of [
-      [one, 0],
-      [two, 1],
-    ] as const) {
-      const error = (await failure(work())) as unknown as { code: string; detail: string }
-      expect([error.code, JSON.parse(error.detail)]).toEqual([code, { path, index }])
-    }
-    expect(await stored()).toBe(0)
-  })
-
-  test('SQL: what no jsonb can be is refused by the server before Rowlock sees it', async () => {
-    for (const text of [`'{"a":"\\u0000"}'`, `'{"a":"\\ud83d"}'`, `'{"a":1e200000}'`, `'{"a":NaN}'`]) {
-      expect(await db.refusal(`select rowlock.enqueue('note', ${text})`)).toMatch(/^22/)
-    }
-    expect(await stored()).toBe(0)
   })
 })
 
