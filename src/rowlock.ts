@@ -23,6 +23,7 @@ export function databaseOf(rowlock: Rowlock): Database {
   throw new RowlockError('INVALID_OPTION', 'this takes what createRowlock made', { path: 'rowlock' })
 }
 
+/** A client: enqueues, operates, makes workers. Made by {@link createRowlock}. */
 export class Rowlock extends Verbs {
   readonly #database: Database
   readonly #middleware: EnqueueMiddleware[]
@@ -54,7 +55,7 @@ export class Rowlock extends Verbs {
     if ('totalCount' in tx && 'idleCount' in tx) {
       throw new RowlockError(
         'INVALID_OPTION',
-        'in takes a client that is in a transaction, not a pool: each statement of a pool may run on another connection',
+        'in takes a client that is in a transaction, not a pool: its statements may run on several connections',
         { path: 'tx' },
       )
     }

@@ -31,7 +31,9 @@ export async function main(args: readonly string[]): Promise<number> {
 
 function describe(error: unknown): string {
   if (isRowlockError(error, 'DATABASE_UNAVAILABLE')) {
-    return `${error.message}\n  Check the address (--url or DATABASE_URL), that the server runs, and that it lets this user in.`
+    const next =
+      'Check the address (--url or DATABASE_URL), that the server runs, and that it lets this user in.'
+    return `${error.message}\n  ${next}`
   }
   if (isRowlockError(error)) return `${error.message} [${error.code}]`
   return error instanceof Error ? error.message : String(error)

@@ -1,5 +1,5 @@
-// One step of a migration, inside one transaction: what is missing is applied, what changed is replaced, what is there is
-// read back.
+// One step of a migration, inside one transaction: what is missing is applied, what changed is replaced, what is there
+// is read back.
 
 import { RowlockError } from '../ground/errors.ts'
 import type { Migration, Routine } from './migration.ts'
@@ -40,8 +40,8 @@ export async function applyMigrations(client: PooledClient, schema: string, plan
     if (!there.may_create) {
       throw new RowlockError(
         'MIGRATION_FAILED',
-        `There is no schema ${quoteIdentifier(schema)}, and this role may not create one. As an owner of the database: ` +
-          `create schema ${quoteIdentifier(schema)} authorization <this role>`,
+        `There is no schema ${quoteIdentifier(schema)}, and this role may not create one. As an owner of the ` +
+          `database: create schema ${quoteIdentifier(schema)} authorization <this role>`,
       )
     }
     await client.query(`create schema ${quoteIdentifier(schema)}`)
@@ -121,8 +121,8 @@ function checkKnown(known: Known, plan: Plan): void {
     if (mine === undefined) {
       throw new RowlockError(
         'SCHEMA_NEWER',
-        `The schema has migration ${number}_${name} of release ${release}, which this release (${RELEASE}) does not know: ` +
-          'migrate with that release or a newer one.',
+        `The schema has migration ${number}_${name} of release ${release}, which this release (${RELEASE}) does ` +
+          'not know: migrate with that release or a newer one.',
       )
     }
     if (mine.hash !== hash) {

@@ -75,7 +75,7 @@ async function enqueueBatches(
   }
 }
 
-/** What the caller's own code threw, its iterable or a middleware: kept apart, so that its lost socket is not taken for ours. */
+/** What the caller's iterable or middleware threw: kept apart, so that its lost socket is not taken for ours. */
 export class CallerFailed extends Error {
   override readonly name = 'CallerFailed'
 }

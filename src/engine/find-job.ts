@@ -66,6 +66,7 @@ select (to_jsonb(j) - 'id' - 'timeout' || jsonb_build_object(
   from rowlock.job j
  where j.id = $1::text::bigint`
 
+/** Null when there is none. Source: sql/views/job.sql */
 export async function findJob(
   database: Database,
   queryable: Queryable | undefined,

@@ -1,4 +1,5 @@
-// The SQL of an installation as one text: for those whose database is changed by other hands, and what migrate begins with.
+// The SQL of an installation as one text: for those whose database is changed by other hands; and what migrate begins
+// with.
 
 import { RELEASE } from './release.ts'
 import { revokeFromPublic } from './replace-routine.ts'
@@ -56,13 +57,15 @@ export function migrationScript(schema: string): string {
     lines.push(renderSql(migration.sql, schema))
     const values = [migration.name, migration.hash].map(quoteLiteral).join(', ')
     lines.push(
-      `insert into ${s}migration (number, name, hash, breaking, release) values (${migration.number}, ${values}, ${migration.breaking}, ${quoteLiteral(RELEASE)});`,
+      `insert into ${s}migration (number, name, hash, breaking, release)`,
+      `values (${migration.number}, ${values}, ${migration.breaking}, ${quoteLiteral(RELEASE)});`,
     )
   }
   for (const routine of ROUTINES) {
     lines.push(renderSql(routine.sql, schema), revokeFromPublic(schema, routine))
     lines.push(
-      `insert into ${s}routine (name, hash, release) values (${[routine.name, routine.hash, RELEASE].map(quoteLiteral).join(', ')});`,
+      `insert into ${s}routine (name, hash, release)`,
+      `values (${[routine.name, routine.hash, RELEASE].map(quoteLiteral).join(', ')});`,
     )
   }
   lines.push(`select ${s}make_days();`, 'commit;', '')

@@ -16,7 +16,7 @@ select set_config(name, '0', true) from pg_settings where name = 'transaction_ti
 /**
  * Run the body in a READ COMMITTED transaction that has the schema's turn, and commit.
  *
- * Why it asks instead of waiting in the lock: who waits in a statement holds a snapshot, and `create index concurrently`,
+ * Why it asks instead of waiting in the lock: who waits in a statement holds a snapshot, and a concurrent index build,
  * run by the one whose turn it is, would wait for that snapshot for ever. For the same reason nothing here has
  * parameters: the portal of a statement with parameters keeps its snapshot until the next one.
  */

@@ -37,7 +37,8 @@ export async function replaceRoutine(
   if (before.length > 0 && !isKnown) {
     throw new RowlockError(
       'MIGRATION_FAILED',
-      `The migration failed: ${s}${routine.name} is there already and is not of Rowlock. Give Rowlock a schema of its own.`,
+      `The migration failed: ${s}${routine.name} is there already and is not of Rowlock. ` +
+        'Give Rowlock a schema of its own.',
     )
   }
   const wanted = renderSql(routine.sql, schema)
@@ -67,7 +68,8 @@ export async function replaceRoutine(
   await client.query('release savepoint routine')
   await client.query(
     `insert into ${s}routine (name, hash, release) values ($1, $2, $3)
-         on conflict (name) do update set hash = excluded.hash, release = excluded.release, replaced_at = clock_timestamp()`,
+         on conflict (name) do update
+        set hash = excluded.hash, release = excluded.release, replaced_at = clock_timestamp()`,
     [routine.name, routine.hash, RELEASE],
   )
 }
@@ -89,7 +91,8 @@ async function find(client: PooledClient, schema: string, name: string): Promise
                where a.grantee <> o.owner) as grants
        from (
          select p.oid, p.xmin::text as version, p.proacl as acl, p.proowner as owner, 'function' as kind,
-                format('drop function %I.%I(%s)', n.nspname, p.proname, pg_get_function_identity_arguments(p.oid)) as drop
+                format('drop function %I.%I(%s)', n.nspname, p.proname,
+                       pg_get_function_identity_arguments(p.oid)) as drop
            from pg_proc p join pg_namespace n on n.oid = p.pronamespace
           where n.nspname = $1 and p.proname = $2
           union all

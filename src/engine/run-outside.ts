@@ -33,7 +33,7 @@ export async function runOutside(database: Database, migration: Migration): Prom
 async function build(client: PooledClient, schema: string, migration: Migration): Promise<void> {
   const { rows } = await client.query("select current_setting('statement_timeout') as limit")
   const isLimited = (rows[0] as { limit: string }).limit !== '0'
-  // Outside a transaction there is no `set local`; a session that has no limit is left as it is, for it may be a pooler's.
+  // Outside a transaction there is no `set local`. A session without a limit is left alone: it may be a pooler's.
   if (isLimited) await client.query('set statement_timeout = 0')
   try {
     await dropInvalid(client, schema, migration)

@@ -6,8 +6,10 @@ import { RELEASE } from './release.ts'
 import { MIGRATIONS } from './sql.generated.ts'
 
 /**
- * Errors: SCHEMA_MISSING, SCHEMA_OUTDATED when a migration is not applied, SCHEMA_NEWER when a newer release has applied
- * one that this release cannot work with. A newer one that is not breaking is fine: workers are rolled one by one.
+ * Is the schema one that this release can work with? A newer one that breaks nothing is: workers are rolled one by one.
+ *
+ * Errors: SCHEMA_MISSING; SCHEMA_OUTDATED when a migration is not applied; SCHEMA_NEWER when a newer release has
+ * applied one that breaks this.
  */
 export async function checkSchemaVersion(database: Database): Promise<void> {
   const rows = await database.query<{ number: number; name: string; breaking: boolean; release: string }>(
@@ -18,7 +20,8 @@ export async function checkSchemaVersion(database: Database): Promise<void> {
   if (breaking !== undefined) {
     throw new RowlockError(
       'SCHEMA_NEWER',
-      `The schema was migrated by release ${breaking.release} (${breaking.number}_${breaking.name}), which release ${RELEASE} cannot work with: upgrade this process.`,
+      `The schema was migrated by release ${breaking.release} (${breaking.number}_${breaking.name}), which ` +
+        `release ${RELEASE} cannot work with: upgrade this process.`,
     )
   }
   const applied = new Set(rows.map(({ number }) => number))

@@ -1,4 +1,4 @@
-// Every verb a producer or operator calls, typed, over the SQL functions; in a transaction of its own or in the caller's.
+// Every verb a producer or operator calls, typed, over the SQL functions; in its own transaction or in the caller's.
 
 import { type Duration, durationMs, intervalText } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
@@ -51,6 +51,7 @@ export interface QueueSettings {
   readonly targetWait?: Duration | undefined
 }
 
+/** The verbs, on connections of a database or in one transaction of the caller's. */
 export class Verbs {
   readonly #database: Database
   readonly #queryable: Queryable | undefined

@@ -1,4 +1,5 @@
-// Sets the clock of an installation, for tests: every verb reads the time from one function, which its owner may replace.
+// Sets the clock of an installation, for tests: every verb reads the time from one function, which its owner may
+// replace.
 
 import type { Database } from '../engine/database.ts'
 import { type Duration, durationMs } from '../ground/duration.ts'

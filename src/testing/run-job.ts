@@ -34,8 +34,8 @@ export interface RunJobOptions {
 }
 
 /**
- * Run a handler inline. The input goes through JSON and the job's schema, the result through its own, so that what passes
- * here passes in a worker.
+ * Run a handler inline. The input goes through JSON and the job's schema, the result through its own, so that what
+ * passes here passes in a worker.
  *
  * Errors: those of enqueue, for an input that could not be enqueued. What the handler throws is returned.
  * @example

@@ -41,7 +41,7 @@ describe('a connection that breaks', () => {
     await proxy.close()
     await rowlock.close()
   })
-  test('after the server stored a job and before its answer came is OUTCOME_UNKNOWN; the repeat finds that job', async () => {
+  test('after the job was stored, before the answer came, is OUTCOME_UNKNOWN; the repeat finds it', async () => {
     void proxy.cutAnswer(/store/)
     expect(await codeOf(rowlock.enqueue(note, 1, { dedupeKey: 'k' }))).toBe('OUTCOME_UNKNOWN')
     const id = await db.value('select id::text from rowlock.waiting')
@@ -95,7 +95,7 @@ describe('a connection that breaks', () => {
     expect(await rowlock.cancel(id)).toBe('already_ended')
   })
 
-  test('that swallows everything is given up after the answer timeout, and no connection is lost to the pool', async () => {
+  test('that swallows everything is given up after a time, and no connection is lost to the pool', async () => {
     for (let round = 0; round < 3; round++) {
       await Promise.all([rowlock.enqueue(note, 1), rowlock.enqueue(note, 2)])
       await proxy.set('blackhole')

@@ -111,7 +111,8 @@ describe('another release', () => {
     }
   }
   const later = (breaking: boolean) =>
-    `insert into rowlock.migration (number, name, hash, breaking, release) values (900, 'later', 'h', ${breaking}, '9.1.0')`
+    `insert into rowlock.migration (number, name, hash, breaking, release)
+     values (900, 'later', 'h', ${breaking}, '9.1.0')`
   const noLater = 'delete from rowlock.migration where number = 900'
 
   test('that is newer stops migrate: it is told which release to use', async () => {
@@ -136,7 +137,8 @@ describe('another release', () => {
   test('that is older is SCHEMA_OUTDATED for workers, until somebody migrates', async () => {
     const last = MIGRATIONS.at(-1)!
     await changed(
-      `create table kept as select * from rowlock.migration where number = ${last.number}; delete from rowlock.migration where number = ${last.number}`,
+      `create table kept as select * from rowlock.migration where number = ${last.number};
+       delete from rowlock.migration where number = ${last.number}`,
       'insert into rowlock.migration select * from kept; drop table kept',
       async () => {
         expect(await codeOf(startAndStop())).toBe('SCHEMA_OUTDATED')
@@ -256,7 +258,7 @@ test('every function is replaced under the hands of workers and producers, and n
   await at.drop()
 })
 
-test('all tables can be published for logical replication: jobs live on, and only history, which never changes, has no key', async () => {
+test('all tables can be published for logical replication: only history, which never changes, has no key', async () => {
   const at = await ground('published')
   await migrate(at.database())
   await at.admin('create publication everything for all tables')

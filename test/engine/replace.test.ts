@@ -48,9 +48,10 @@ describe('what is in the way', () => {
       await at.sql(thing)
       const objects = () =>
         at.sql(
-          `select 'table' as what, c.relname::text as name, c.oid::integer from pg_class c where c.relnamespace = 'taken'::regnamespace
-          union all select 'function', p.proname::text, p.oid::integer from pg_proc p where p.pronamespace = 'taken'::regnamespace
-          union all select 'type', t.typname::text, t.oid::integer from pg_type t where t.typnamespace = 'taken'::regnamespace
+          `with s as (select 'taken'::regnamespace as s)
+          select 'table' as what, relname::text as name, c.oid::integer from pg_class c, s where relnamespace = s
+          union all select 'function', proname::text, p.oid::integer from pg_proc p, s where pronamespace = s
+          union all select 'type', typname::text, t.oid::integer from pg_type t, s where typnamespace = s
           order by 1, 2`,
         )
       const before = await objects()
@@ -188,12 +189,14 @@ describe('a function', () => {
   const found = async () =>
     (
       await at.sql(
-        `select pg_get_function_identity_arguments(p.oid) as arguments, pg_get_function_result(p.oid) as result, proacl::text as acl
+        `select pg_get_function_identity_arguments(p.oid) as arguments,
+                pg_get_function_result(p.oid) as result, proacl::text as acl
            from pg_proc p where p.pronamespace = 'rowlock'::regnamespace and p.proname = 'probe'`,
       )
     ).map(({ arguments: args, result, acl }) => [args, result, acl.includes('caller')])
   const sql = (args: string, result: string, body: string) =>
-    `create or replace function rowlock.probe(${args}) returns ${result} language sql as $rowlock$ select ${body} $rowlock$;`
+    `create or replace function rowlock.probe(${args}) returns ${result}
+     language sql as $rowlock$ select ${body} $rowlock$;`
 
   test('with other arguments takes the place of the old one: one signature, the same callers', async () => {
     const caller = new URL(await at.role('caller')).username

@@ -1,4 +1,4 @@
-// With few rights, and whatever a role is set to: no superuser, nothing for PUBLIC, no setting that changes a job’s life.
+// With few rights, and whatever a role is set to: no superuser, nothing for PUBLIC, no setting that changes a life.
 
 import pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -90,9 +90,11 @@ describe('a role', () => {
   test('PUBLIC may do nothing with what Rowlock made', async () => {
     const [row] = await at.admin(
       `select array(select p.proname::text from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-                     where n.nspname = 'shop' and (p.proacl is null or exists (select from aclexplode(p.proacl) a where a.grantee = 0))) as functions,
+                     where n.nspname = 'shop' and (p.proacl is null
+                        or exists (select from aclexplode(p.proacl) a where a.grantee = 0))) as functions,
               array(select c.relname::text from pg_class c join pg_namespace n on n.oid = c.relnamespace
-                     where n.nspname = 'shop' and exists (select from aclexplode(c.relacl) a where a.grantee = 0)) as tables`,
+                     where n.nspname = 'shop'
+                       and exists (select from aclexplode(c.relacl) a where a.grantee = 0)) as tables`,
     )
     expect(row).toEqual({ functions: [], tables: [] })
   })

@@ -192,7 +192,7 @@ describe.skipIf(program === undefined)('through PgBouncer', () => {
     expect(worker.status.listening).toBe(true)
   })
 
-  test('nothing of a session is left to the next client: no lock, no setting, no statement, no open transaction', async () => {
+  test('nothing is left to the next client: no lock, no setting, no statement, no open transaction', async () => {
     const worker = await start({})
     await rowlock.enqueueMany(Array.from({ length: 50 }, (_, n) => note.with(n)))
     await until('all are done', async () => (await left()) === 0)

@@ -132,11 +132,14 @@ export async function catalog(at: Ground, schema: string): Promise<unknown> {
      select 'column ' || c.relname || '.' || a.attname as name,
             format_type(a.atttypid, a.atttypmod) || case when a.attnotnull then ' not null' else '' end
               || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') as is
-       from s join pg_class c on c.relnamespace = s.oid join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+       from s join pg_class c on c.relnamespace = s.oid
+       join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
        left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
       union all
-     select 'table ' || c.relname, c.relkind::text || c.relispartition || coalesce(array_to_string(c.reloptions, ','), '')
-              || coalesce(pg_get_expr(c.relpartbound, c.oid), '') || coalesce(replace(c.relacl::text, s.nspname, 'SCHEMA'), '')
+     select 'table ' || c.relname,
+            c.relkind::text || c.relispartition || coalesce(array_to_string(c.reloptions, ','), '')
+              || coalesce(pg_get_expr(c.relpartbound, c.oid), '')
+              || coalesce(replace(c.relacl::text, s.nspname, 'SCHEMA'), '')
        from s join pg_class c on c.relnamespace = s.oid
       union all
      select 'constraint ' || c.conrelid::regclass::text || c.conname, pg_get_constraintdef(c.oid)
@@ -145,7 +148,8 @@ export async function catalog(at: Ground, schema: string): Promise<unknown> {
      select 'index ' || c.relname, pg_get_indexdef(c.oid)
        from s join pg_class c on c.relnamespace = s.oid where c.relkind in ('i', 'I')
       union all
-     select 'view ' || c.relname, pg_get_viewdef(c.oid) from s join pg_class c on c.relnamespace = s.oid where c.relkind = 'v'
+     select 'view ' || c.relname, pg_get_viewdef(c.oid)
+       from s join pg_class c on c.relnamespace = s.oid where c.relkind = 'v'
       union all
      select 'function ' || p.proname, pg_get_functiondef(p.oid) || coalesce(p.proacl::text, 'everybody')
        from s join pg_proc p on p.pronamespace = s.oid

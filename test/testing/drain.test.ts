@@ -30,7 +30,8 @@ afterAll(async () => {
 afterEach(async () => {
   await testClock(rowlock).reset()
   await db.sql(
-    'truncate done, rowlock.waiting, rowlock.running, rowlock.dead_letter, rowlock.finished, rowlock.attempt, rowlock.dedupe',
+    `truncate done, rowlock.waiting, rowlock.running, rowlock.dead_letter, rowlock.finished, rowlock.attempt,
+      rowlock.dedupe`,
   )
 })
 
