@@ -5,7 +5,7 @@ import { isError, peek, show } from './show.ts'
 import { cutText, storableText } from './text.ts'
 
 /** What is kept of an error. */
-export interface ErrorRecord {
+interface ErrorRecord {
   readonly name?: string
   readonly message: string
   readonly code?: string | number

