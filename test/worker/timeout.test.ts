@@ -139,14 +139,18 @@ test('a job that must run alone runs alone, and what was prefetched goes back wi
   const handler = handle(quick, async ({ job }) => {
     running++
     if (job.priority === 1) most = Math.max(most, running)
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await new Promise((resolve) => setTimeout(resolve, 60))
     if (job.priority === 1) most = Math.max(most, running)
     running--
   })
-  await rig.start({ handlers: [handler], queues: { default: { concurrency: 2, prefetch: 4 } } })
+  const worker = await rig.start({
+    handlers: [handler],
+    queues: { default: { concurrency: 2, prefetch: 4 } },
+  })
   const all = await rig.rowlock.enqueueMany(Array.from({ length: 12 }, () => quick.with(null)))
   const alone = await rig.rowlock.enqueue(quick, null, { delay: '1h', priority: 1 })
   await rig.db.sql('update rowlock.waiting set losses = 2 where id = $1', [alone.id])
+  await until('others run', () => worker.status.running === 2)
   await rig.rowlock.runNow(alone.id)
   await rig.idle()
   expect(most).toBe(1)
