@@ -2,7 +2,7 @@
 // replace.
 
 import type { Database } from '../engine/database.ts'
-import { type Duration, durationMs } from '../ground/duration.ts'
+import { type Duration, durationMs, intervalText } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
 import { databaseOf, type Rowlock } from '../rowlock.ts'
 
@@ -41,7 +41,7 @@ export function testClock(rowlock: Rowlock): TestClock {
       const ms = durationMs(by, { name: 'by', min: 0 })
       if (state.stopped === undefined) {
         state.shiftMs += ms
-        await replaceNow(database, `pg_catalog.clock_timestamp() + interval '${state.shiftMs} ms'`)
+        await replaceNow(database, `pg_catalog.clock_timestamp() + interval '${intervalText(state.shiftMs)}'`)
       } else {
         await this.set(new Date(state.stopped + ms))
       }
