@@ -93,8 +93,8 @@ interface Reply {
 }
 
 /**
- * Errors: LEASE_LOST, DATABASE_UNAVAILABLE; after any other fault of the connection the claim may have happened: its jobs
- * come back when the lease of this identity is over.
+ * Errors: LEASE_LOST, DATABASE_UNAVAILABLE; after any other fault of the connection the claim may have happened: the
+ * worker looks for jobs that it holds unknowingly, and gives them back.
  * Source: sql/functions/claim.sql
  */
 export async function claim(

@@ -55,6 +55,7 @@ const LANE_IDLE_MS = 60_000
 const HEARD = new WeakSet<PoolLike>()
 const POOL = { allowExitOnIdle: true, keepAlive: true } as const
 
+/** A pool of connections and the schema behind it: where verbs are called. */
 export class Database {
   readonly schema: string
   readonly #options: DatabaseOptions
@@ -149,7 +150,8 @@ export class Database {
 
   /** The text of a call: `verb(…)` of this schema, answering JSON as text, the same through every client. */
   callText(verb: string, args: string): string {
-    return `select ${this.#prefix}${quoteIdentifier(verb)}(${args.replace(/\browlock\./g, () => this.#prefix)})::text as reply`
+    const own = args.replace(/\browlock\./g, () => this.#prefix)
+    return `select ${this.#prefix}${quoteIdentifier(verb)}(${own})::text as reply`
   }
 
   /** Call a verb on a connection of the pool. */
@@ -224,7 +226,7 @@ export class Database {
         await this.#run(client, 'commit', [], options)
         return value
       } catch (error) {
-        // A connection that broke has rolled back by itself; on one that does not answer, a rollback would wait for ever.
+        // A connection that broke has rolled back by itself; one that does not answer would hold a rollback for ever.
         if (!isConnectionError(error)) {
           await this.#run(client, 'rollback', [], options).catch((failure) => {
             throw isConnectionError(failure) ? failure : error

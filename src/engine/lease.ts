@@ -71,7 +71,9 @@ export async function sleep(
   forMs: number,
   timeoutMs: number,
 ): Promise<void> {
-  const args = `$1::text::uuid, array(select jsonb_array_elements_text($2::text::jsonb)), rowlock.now() + $3::text::double precision * interval '1 ms'`
+  const names = 'array(select jsonb_array_elements_text($2::text::jsonb))'
+  const until = `rowlock.now() + $3::text::double precision * interval '1 ms'`
+  const args = `$1::text::uuid, ${names}, ${until}`
   await database.call('sleep', args, [workerId, JSON.stringify(queues), String(forMs)], { timeoutMs })
 }
 

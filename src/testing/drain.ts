@@ -14,7 +14,8 @@ import { type Logger, stderrLogger } from '../worker/log.ts'
 import type { HandlerMiddleware } from '../worker/middleware.ts'
 import { workerSettings } from '../worker/options.ts'
 import { Run } from '../worker/run.ts'
-import { type RunnerOptions, runJob } from '../worker/runner.ts'
+import { runJob } from '../worker/runner.ts'
+import type { RunnerOptions } from '../worker/runner-options.ts'
 
 export interface DrainOptions {
   readonly handlers: readonly Handler[]

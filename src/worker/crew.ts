@@ -10,7 +10,8 @@ import type { HeldJob } from './orphans.ts'
 import { persist } from './persist.ts'
 import type { Reporter } from './reporter.ts'
 import { Run } from './run.ts'
-import { deafOutcome, type RunnerOptions, runJob } from './runner.ts'
+import { deafOutcome, runJob } from './runner.ts'
+import type { RunnerOptions } from './runner-options.ts'
 import { Runs } from './runs.ts'
 import { Slots } from './slots.ts'
 import { within } from './within.ts'
@@ -29,6 +30,7 @@ export interface CrewOptions {
   readonly onError: (error: unknown) => void
 }
 
+/** Takes claimed jobs, starts those that have a slot, speaks for those that end or are deaf, hands back the rest. */
 export class Crew {
   readonly slots: Slots
   readonly #options: CrewOptions

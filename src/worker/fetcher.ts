@@ -33,6 +33,7 @@ const LONGEST_PAUSE_MS = 100
 /** A flag outlives the sleep it announces by this much. */
 const FLAG_SLACK_MS = 5_000
 
+/** The loop that claims: looks while there is room, raises flags before it sleeps, wakes at notices. */
 export class Fetcher {
   readonly #options: FetcherOptions
   readonly #loop: Loop

@@ -21,6 +21,7 @@ interface Place {
   readonly id: string
 }
 
+/** Where each line was left, a moment ago, and whether the next look must be a full one. */
 export class Frontier {
   /** Claims of the last TRAIL_MS and the newest before it: where each line stood, and when. */
   #trail: { readonly seenAt: number; readonly places: ReadonlyMap<string, Place> }[] = []

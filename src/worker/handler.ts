@@ -32,7 +32,10 @@ export interface HandlerContext<Input = unknown> {
   /** The output of the job's schema for the stored input. */
   readonly input: Input
   readonly job: RunningJob
-  /** Aborted at the timeout, when the job is cancelled, when the lease is lost, at the end of a shutdown. Its reason is a JobAborted. */
+  /**
+   * Aborted at the timeout, when the job is cancelled, when the lease is lost, at the end of a shutdown. Its reason is
+   * a JobAborted.
+   */
   readonly signal: AbortSignal
   /** For side effects: the same for every attempt of this job, different between installations. */
   readonly idempotencyKey: string

@@ -21,6 +21,7 @@ export interface HeartbeatOptions {
   readonly onError: (error: unknown) => void
 }
 
+/** The loop that keeps the lease, and takes a new identity when it is lost. */
 export class Heartbeat {
   readonly #options: HeartbeatOptions
   readonly #loop: Loop

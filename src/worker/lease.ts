@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto'
 
+/** The right to run under one identity, until an instant of the monotonic clock. */
 export class Lease {
   #workerId: string | undefined
   #until = 0

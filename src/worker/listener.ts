@@ -1,4 +1,5 @@
-// Listens on one session of its own, and proves that it hears: a notice sent on another must come to it while it is idle.
+// Listens on one session of its own, and proves that it hears: a notice sent on another must come to it while it is
+// idle.
 // Behind a transaction pooler none does, and the worker polls instead.
 
 import { randomBytes } from 'node:crypto'
@@ -25,6 +26,7 @@ const AGAIN_MS = 1_000
 /** Not heard, though connected: a pooler does not change by the second. */
 const DEAF_EVERY_MS = 60_000
 
+/** The loop that keeps one session listening and proves again and again that it hears. */
 export class Listener {
   readonly #options: ListenerOptions
   readonly #loop: Loop

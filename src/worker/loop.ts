@@ -10,6 +10,7 @@ export interface LoopOptions {
   readonly onError: (error: unknown) => void
 }
 
+/** Runs one thing again and again, one round at a time, until it is stopped. */
 export class Loop {
   readonly #options: LoopOptions
   #running = false

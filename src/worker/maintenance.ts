@@ -22,6 +22,7 @@ const DAYS_EVERY_MS = 10 * 60_000
 const UNHANDLED_EVERY_MS = 60_000
 const NEVER_MS = 2 ** 31 - 1
 
+/** The loop that maintains while this worker is on duty. */
 export class Maintenance {
   readonly #options: MaintenanceOptions
   readonly #loop: Loop

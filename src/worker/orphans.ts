@@ -25,6 +25,7 @@ const DOUBTFUL_EVERY_MS = 1_000
 /** How often without a reason, as the net. */
 const EVERY_MS = 60_000
 
+/** Compares what the database says this worker holds with what the process knows. */
 export class Orphans {
   readonly #options: OrphansOptions
   #doubtUntil = 0
@@ -40,7 +41,7 @@ export class Orphans {
     this.#lookedAt = Number.NEGATIVE_INFINITY
   }
 
-  /** When the next look is needed; infinite while there is no doubt: the net is cast along with other looks. Unit: ms. */
+  /** When the next look is needed; infinite without a doubt: the net is cast along with other looks. Unit: ms. */
   get dueInMs(): number {
     const now = performance.now()
     const isDoubtful = this.#lookedAt < this.#doubtUntil

@@ -25,6 +25,7 @@ const REFUSED = /^(22|23|38|39|44|54|P0)[0-9A-Z]{3}$/
 const REFUSED_AGAIN_MS = 5_000
 const PAUSE_MAX_MS = 5_000
 
+/** Collects outcomes and writes them, one statement at a time. */
 export class Reporter {
   readonly #options: ReporterOptions
   #pending: Outcome[] = []

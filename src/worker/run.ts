@@ -5,6 +5,7 @@ import type { StartedJob } from '../engine/lease.ts'
 import { type AbortCause, JobAborted } from './aborted.ts'
 import type { Handler } from './handler.ts'
 
+/** A claimed job in its slot, from its start to its outcome. */
 export class Run {
   readonly job: ClaimedJob
   readonly handler: Handler

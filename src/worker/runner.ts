@@ -1,6 +1,5 @@
 // Runs one claimed job: reads its input, calls the handler, and says what became of it.
 
-import type { Database } from '../engine/database.ts'
 import type { Outcome } from '../engine/finish.ts'
 import { readPayload } from '../engine/read-payload.ts'
 import { isDecision, isPermanent } from '../ground/decisions.ts'
@@ -11,22 +10,11 @@ import { describeThrown } from '../ground/thrown.ts'
 import { issuesText, validate } from '../ground/validate.ts'
 import type { HandlerContext, RunningJob } from './handler.ts'
 import { errorFields, type Logger, withFields } from './log.ts'
-import { type HandlerMiddleware, through } from './middleware.ts'
+import { through } from './middleware.ts'
 import { persist } from './persist.ts'
 import type { Run } from './run.ts'
+import type { RunnerOptions } from './runner-options.ts'
 import { runInTransaction } from './transaction.ts'
-
-export interface RunnerOptions {
-  /** For short statements of the worker itself. */
-  readonly database: Database
-  /** For the transactions of handlers. */
-  readonly transactions: Database
-  readonly timeoutMs: number
-  readonly middleware: readonly HandlerMiddleware[]
-  readonly logger: Logger
-  /** The installation, part of idempotency keys. */
-  readonly installation: () => Promise<string>
-}
 
 const RESULT = { maxBytes: LIMITS.resultBytes.max, what: 'result' } as const
 
@@ -73,6 +61,7 @@ class Invalid extends Error {
   }
 }
 
+/** What the handler is given, without a transaction. */
 export function makeContext(run: Run, input: unknown, installation: string, logger: Logger): HandlerContext {
   const { job } = run
   return {

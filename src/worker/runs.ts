@@ -12,6 +12,7 @@ export interface Watch {
   readonly onDeaf: (run: Run) => void
 }
 
+/** The running jobs of a process, and the watch over their time. */
 export class Runs {
   readonly #runs = new Map<string, Run>()
   readonly #watch: Watch

@@ -5,6 +5,7 @@ import type { PooledClient, Queryable } from '../engine/seam.ts'
 import { isConnectionError } from '../engine/translate.ts'
 import { RowlockError } from '../ground/errors.ts'
 
+/** One connection with one transaction, for one handler. */
 export class Session {
   readonly #client: PooledClient
   readonly #transactions: Database

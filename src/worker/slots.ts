@@ -10,6 +10,7 @@ interface Room extends ServedQueue {
   readonly prefetched: ClaimedJob[]
 }
 
+/** Counts who runs, who is stuck and who waits, queue by queue. */
 export class Slots {
   readonly #rooms: ReadonlyMap<string, Room>
   readonly #kinds: readonly string[]

@@ -9,7 +9,7 @@ import type { HandlerContext, TransactionContext } from './handler.ts'
 import { through } from './middleware.ts'
 import { persist } from './persist.ts'
 import type { Run } from './run.ts'
-import type { RunnerOptions } from './runner.ts'
+import type { RunnerOptions } from './runner-options.ts'
 import { Session } from './session.ts'
 import { within } from './within.ts'
 

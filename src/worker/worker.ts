@@ -25,6 +25,7 @@ import { Reporter } from './reporter.ts'
 import { takeSignals } from './signals.ts'
 import { within } from './within.ts'
 
+/** A process that claims jobs and runs their handlers. Made by `rowlock.worker()`; begins with `start`. */
 export class Worker extends EventEmitter<WorkerEvents> {
   readonly #settings: WorkerSettings
   readonly #lanes: {
@@ -186,8 +187,8 @@ export class Worker extends EventEmitter<WorkerEvents> {
   }
 
   /**
-   * Begin to work. Resolves when the first lease is granted, or when the database is away: then the worker goes on trying
-   * by itself.
+   * Begin to work. Resolves when the first lease is granted, or when the database is away: then the worker goes on
+   * trying by itself.
    *
    * Errors: SCHEMA_MISSING, SCHEMA_OUTDATED, SCHEMA_NEWER; CLOSED after `stop`.
    */

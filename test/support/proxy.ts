@@ -26,8 +26,8 @@ export interface PostgresProxy {
   /** Wait so long before each piece of data, in both directions. Unit: ms. */
   delay(ms: number): void
   /**
-   * Once: let the server answer the next statement that matches, and break the connection before the client sees it; or,
-   * silently, keep it open without another word.
+   * Once: let the server answer the next statement that matches, and break the connection before the client sees it;
+   * or, silently, keep it open without another word.
    */
   cutAnswer(matches: RegExp, how?: { readonly silently?: boolean }): Promise<void>
   close(): Promise<void>

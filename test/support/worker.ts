@@ -17,7 +17,7 @@ export interface Rig {
   readonly rowlock: Rowlock
   readonly lines: LogLine[]
   readonly logger: NonNullable<WorkerOptions['logger']>
-  /** A worker that is quick to look and deaf to notices, unless it is told otherwise. `url`: another way to the database. */
+  /** Quick to look and deaf to notices, unless it is told otherwise. `url`: another way to the database. */
   worker(options: WorkerOptions, url?: string): Worker
   start(options: WorkerOptions, url?: string): Promise<Worker>
   /** Wait until the job is in this state. */

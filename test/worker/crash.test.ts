@@ -117,7 +117,7 @@ test('a handler that blocks its process for half a lease is survived', async () 
   expect(worker.said.some(({ event }) => event === 'lease_lost')).toBe(false)
 })
 
-test('one that blocks it for three leases is noticed: neighbours run elsewhere, what was prefetched never starts', async () => {
+test('one that blocks it for three leases is noticed: what was prefetched never starts here', async () => {
   const worker = child({ queues: { default: { concurrency: 2, prefetch: 2 } } })
   await running(worker)
   const [beside] = await rig.rowlock.enqueueMany([jobs.work.with(600_000, again)])
@@ -169,7 +169,7 @@ test('a job that takes its process down becomes a dead letter and drags no neigh
   expect(row?.attempts.every(({ outcome }) => outcome === 'lost')).toBe(true)
 })
 
-test('the business writes of a worker that was killed are gone, and its job runs again before the lease is over', async () => {
+test('the writes of a worker that was killed are gone, and its job runs again before the lease is over', async () => {
   // The eldest worker reaps; the one that dies must not be it.
   await rig.start({ handlers: [work] })
   const worker = child({ lease: 60_000 })

@@ -20,7 +20,7 @@ afterAll(() => rig.drop())
 
 const job = defineJob<string>('job')
 
-/** The server refuses to end jobs: the first `times` times, or those whose input is `bad`. A sequence survives rollbacks. */
+/** The server refuses to end jobs, while or where this holds. A sequence, to count by, survives rollbacks. */
 async function refuse(sqlstate: string, when: string, at = 'delete on rowlock.running'): Promise<void> {
   await rig.db.sql(`create or replace function refuse() returns trigger language plpgsql as $$
     begin

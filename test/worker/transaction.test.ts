@@ -113,7 +113,7 @@ test('a constraint that speaks up at the commit is a failure of the job', async 
   expect(await written()).toBe(0)
 })
 
-test('a reaper that sweeps without a pause takes no failure, timeout or cancellation for a session that died', async () => {
+test('a reaper that sweeps without a pause takes no failure or timeout for a session that died', async () => {
   const handler = handleInTransaction(job, async (context) => {
     await write(context)
     if (context.input === 'throw') throw new Error('of its own')
