@@ -10,7 +10,7 @@ as $rowlock$
     join pg_namespace n on n.oid = c.relnamespace and n.nspname = rowlock.schema_name()
    cross join lateral (
           select m[1] as parent, m[2]::integer as class, to_date(m[3], 'YYYYMMDD') as day
-            from regexp_matches(c.relname, '^(finished|attempt)_(\d+)_(\d{8})$') as m) as t
+            from regexp_matches(c.relname, '^(finished|attempt)_([0-9]+)_([0-9]{8})$') as m) as t
     left join pg_inherits i on i.inhrelid = c.oid
    where c.relkind = 'r'
      -- The last moment of the day must be older than the class.

@@ -30,7 +30,7 @@ begin
         jsonb_build_object('path', v_fault -> 'path', 'index', v_n));
     end if;
   end loop;
-  select bool_or(e.job ->> 'dedupe_key' is not null), bool_or(pg_column_size(e.job -> 'input') > 4000)
+  select bool_or(e.job ->> 'dedupe_key' is not null), bool_or(octet_length((e.job -> 'input')::text) > 4000)
     into v_keyed, v_large
     from jsonb_array_elements(p_jobs) as e (job);
   return rowlock.store(p_jobs, coalesce(v_keyed, false), coalesce(v_large, false));

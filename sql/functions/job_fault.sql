@@ -34,7 +34,7 @@ begin
       return rowlock.option_fault(v_path, 'must be a string');
     elsif octet_length(v_value #>> '{}') not between 1 and v_bytes then
       return rowlock.option_fault(v_path, format('must have 1 to %s bytes', v_bytes));
-    elsif v_value #>> '{}' ~ '[\x01-\x1f\x7f]' or v_value #>> '{}' <> btrim(v_value #>> '{}') then
+    elsif v_value #>> '{}' ~ '[[:cntrl:]]' or not rowlock.is_trimmed(v_value #>> '{}') then
       return rowlock.option_fault(v_path, 'must have no control characters and no blanks at its ends');
     end if;
   end loop;
@@ -102,15 +102,10 @@ begin
   if coalesce(jsonb_typeof(v_value), 'null') <> 'null' then
     if jsonb_typeof(v_value) <> 'object' then
       return rowlock.option_fault('metadata', 'must be an object');
-    elsif octet_length(v_value::text) > 4096 * 1.5 then
-      return rowlock.option_fault('metadata', 'must have at most 4,096 bytes');
     end if;
   end if;
-  -- jsonb's own text has blanks which the client's has not: at most half as much again.
-  if pg_column_size(p_job -> 'input') > 100000 and octet_length((p_job -> 'input')::text) > 1500000 then
-    return jsonb_build_object('sqlstate', 'RL003', 'path', 'input', 'message',
-      'the input is larger than 1,000,000 bytes: store the data elsewhere and enqueue a reference to it');
-  end if;
-  return null;
+  return coalesce(
+    rowlock.input_fault('metadata', v_value, 4096),
+    rowlock.input_fault('input', p_job -> 'input', 1000000));
 end
 $rowlock$;

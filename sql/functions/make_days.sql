@@ -6,6 +6,7 @@ create or replace function rowlock.make_days(p_from timestamptz default null, p_
 returns integer
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set datestyle = 'ISO, YMD'
 as $rowlock$
 declare
   v_schema text := rowlock.schema_name();
@@ -29,7 +30,8 @@ begin
       v_schema, v_name, v_schema, v_table);
     execute format('alter table %I.%I attach partition %I.%I for values from (%s, %L) to (%s, %L)',
       v_schema, v_table, v_schema, v_name,
-      v_class, (v_day::timestamp at time zone 'UTC')::text, v_class, ((v_day + 1)::timestamp at time zone 'UTC')::text);
+      v_class, to_char(v_day, 'YYYY-MM-DD') || ' 00:00:00+00',
+      v_class, to_char(v_day + 1, 'YYYY-MM-DD') || ' 00:00:00+00');
     v_made := v_made + 1;
   end loop;
   return v_made;

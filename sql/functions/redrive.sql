@@ -13,6 +13,7 @@ declare
   v_state text;
 begin
   perform rowlock.require_read_committed('redrive');
+  perform rowlock.commit_durably();
   select d.queue, d.dedupe_key into v_queue, v_key from rowlock.dead_letter d where d.id = p_id;
   if v_key is not null then
     perform rowlock.take_key(v_queue, v_key, p_id);

@@ -15,6 +15,7 @@ declare
   v_state text;
 begin
   perform rowlock.require_read_committed('retry');
+  perform rowlock.commit_durably();
   select f.* into v_old from rowlock.finished f where f.id = p_id limit 1;
   if not found then
     v_state := rowlock.state_of(p_id);

@@ -45,7 +45,11 @@ begin
     select g.*, coalesce(q.retention_days, 7) as retention_days,
            least(g.failures + g.failed::integer, 32767)::smallint as failures_now,
            -- A loss is forgotten when the job proves that it can end without taking its worker down.
-           case when g.lost then least(g.losses + 1, 32767) else 0 end::smallint as losses_now,
+           case
+             when g.lost then least(g.losses + 1, 32767)
+             when g.outcome = 'handed_back' then g.losses
+             else 0
+           end::smallint as losses_now,
            -- Whoever says how long it ran has started; who says nothing may never have.
            coalesce(g.started_at, case when g.ran_ms is not null then
              greatest(g.claimed_at, p_now - least(abs(g.ran_ms), 1e10) * interval '1 ms') end) as began_at,

@@ -33,7 +33,7 @@ begin
     insert into rowlock.payload (job_id, body)
     select v_ids[g.n], g.input
       from rows from (jsonb_to_recordset(p_jobs) as (input jsonb)) with ordinality as g (input, n)
-     where pg_column_size(g.input) > 4000 and v_ids[g.n] = v_holders[g.n];
+     where octet_length(g.input::text) > 4000 and v_ids[g.n] = v_holders[g.n];
   end if;
 
   with stored as (
@@ -44,7 +44,7 @@ begin
            coalesce(g.available_at, v_now + g.delay, v_now), v_now, coalesce(g.expires_at, v_now + g.expires_in),
            g.timeout, coalesce(g.priority, 0)::smallint, g.max_attempts::smallint, coalesce(g.queue, 'default'),
            g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata,
-           case when not p_large or g.input is null or pg_column_size(g.input) <= 4000
+           case when not p_large or g.input is null or octet_length(g.input::text) <= 4000
                 then coalesce(g.input, 'null') end
       -- numeric, since the JSON of some languages writes 5 as 5.0
       from rows from (jsonb_to_recordset(p_jobs) as (

@@ -20,6 +20,11 @@ begin
   perform rowlock.require_read_committed('sweep');
   v_expired := cardinality(rowlock.expire(p_limit));
 
+  -- Ended for good: nothing is left to ask.
+  delete from rowlock.cancel_request c
+   where not exists (select from rowlock.waiting w where w.id = c.job_id)
+     and not exists (select from rowlock.running r where r.id = c.job_id)
+     and not exists (select from rowlock.dead_letter d where d.id = c.job_id);
   for v_request in
     select c.job_id, c.actor, c.reason
       from rowlock.cancel_request c
@@ -36,7 +41,7 @@ begin
       perform rowlock.discard(v_request.job_id, v_request.actor, v_request.reason);
       v_cancelled := v_cancelled + 1;
     end if;
-    -- Ended for good: nothing is left to ask. A job that was claimed just now keeps its request.
+    -- A job that was claimed just now keeps its request.
     delete from rowlock.cancel_request c
      where c.job_id = v_request.job_id
        and not exists (select from rowlock.waiting w where w.id = c.job_id)

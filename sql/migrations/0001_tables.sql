@@ -55,6 +55,8 @@ create table rowlock.waiting (
 );
 -- The dispatch index: the jobs of one line stand together, in the order in which they are claimed.
 create index waiting_dispatch on rowlock.waiting (queue, kind, priority desc, available_at, id);
+-- Jobs that were lost twice: found at once when they have waited long enough to go first.
+create index waiting_suspects on rowlock.waiting (queue, available_at) where losses >= 2;
 create index waiting_expiring on rowlock.waiting (expires_at) where expires_at is not null;
 
 -- Claimed jobs. `claim_id` is the fence: every later write names it. `in_transaction` says that the handler's own

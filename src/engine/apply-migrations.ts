@@ -78,6 +78,7 @@ export async function applyMigrations(client: PooledClient, schema: string, plan
 interface KnownMigration {
   readonly name: string
   readonly hash: string
+  readonly breaking: boolean
   readonly release: string
 }
 
@@ -104,7 +105,7 @@ function isNewer(a: string, b: string): boolean {
 
 async function readKnown(client: PooledClient, schema: string): Promise<Known> {
   const s = `${quoteIdentifier(schema)}.`
-  const migrations = await client.query(`select number, name, hash, release from ${s}migration`)
+  const migrations = await client.query(`select number, name, hash, breaking, release from ${s}migration`)
   const routines = await client.query(`select name, hash, release from ${s}routine`)
   return {
     migrations: new Map(
@@ -116,13 +117,15 @@ async function readKnown(client: PooledClient, schema: string): Promise<Known> {
 
 function checkKnown(known: Known, plan: Plan): void {
   const ours = new Map(plan.migrations.map((migration) => [migration.number, migration]))
-  for (const [number, { hash, name, release }] of known.migrations) {
+  for (const [number, { hash, name, breaking, release }] of known.migrations) {
     const mine = ours.get(number)
     if (mine === undefined) {
+      // Processes of this release that migrate at their start go on while the next one is rolled out.
+      if (!breaking) continue
       throw new RowlockError(
         'SCHEMA_NEWER',
-        `The schema has migration ${number}_${name} of release ${release}, which this release (${RELEASE}) does ` +
-          'not know: migrate with that release or a newer one.',
+        `The schema has migration ${number}_${name} of release ${release}, which this release (${RELEASE}) ` +
+          'cannot work with: upgrade this process to that release.',
       )
     }
     if (mine.hash !== hash) {

@@ -40,24 +40,30 @@ export async function dropDueDays(database: Database, isPooled: boolean): Promis
   return dropped
 }
 
-/** Inputs of that day that lie in payload go first, in small steps: without their day nobody could find them. */
+/**
+ * Inputs of that day that lie in payload go first, in small steps: without their day nobody could find them. Each step
+ * goes on behind the last id of the one before.
+ */
 async function dropPayloads(database: Database, day: string): Promise<void> {
-  for (;;) {
-    const rows = await database.query(
-      `delete from rowlock.payload p
-        where p.job_id in (
-                select f.id from rowlock.${quoteIdentifier(day)} f
-                 where f.input is null and exists (select from rowlock.payload o where o.job_id = f.id)
-                 limit ${PAYLOAD_BATCH})
-       returning 1`,
+  for (let last: string | null = '0'; last !== null; ) {
+    const [row]: { last: string | null }[] = await database.query(
+      `with step as materialized (
+         select f.id from rowlock.${quoteIdentifier(day)} f
+          where f.input is null and f.id > $1::text::bigint
+          order by f.id
+          limit ${PAYLOAD_BATCH}
+       ), gone as (
+         delete from rowlock.payload p where p.job_id = any (array(select s.id from step s))
+       )
+       select max(s.id)::text as last from step s`,
+      [last],
     )
-    if (rows.length < PAYLOAD_BATCH) return
+    last = row?.last ?? null
   }
 }
 
 async function detach(database: Database, { parent, day, detached }: Due, isPooled: boolean): Promise<void> {
-  const s = quoteIdentifier(database.schema)
-  const table = `alter table ${s}.${parent} detach partition ${s}.${quoteIdentifier(day)}`
+  const table = `alter table rowlock.${parent} detach partition rowlock.${quoteIdentifier(day)}`
   if (isPooled) {
     if (detached) return
     await database.transaction(async (client) => {
@@ -83,8 +89,7 @@ async function detach(database: Database, { parent, day, detached }: Due, isPool
 async function drop(database: Database, day: string): Promise<void> {
   await database.transaction(async (client) => {
     await database.queryOn(client, `set local lock_timeout = '${LOCK_TIMEOUT}'`)
-    const table = `${quoteIdentifier(database.schema)}.${quoteIdentifier(day)}`
-    await database.queryOn(client, `drop table if exists ${table}`)
+    await database.queryOn(client, `drop table if exists rowlock.${quoteIdentifier(day)}`)
   })
 }
 

@@ -115,11 +115,17 @@ describe('another release', () => {
      values (900, 'later', 'h', ${breaking}, '9.1.0')`
   const noLater = 'delete from rowlock.migration where number = 900'
 
-  test('that is newer stops migrate: it is told which release to use', async () => {
-    await changed(later(false), noLater, async () => {
+  test('that is newer and breaks this one stops migrate: it is told which release to use', async () => {
+    await changed(later(true), noLater, async () => {
       const error = await migrate(db.database).catch((error) => error)
       expect(error).toMatchObject({ code: 'SCHEMA_NEWER' })
       expect(error.message).toMatch(/900_later of release 9\.1\.0/)
+    })
+  })
+
+  test('that is newer and breaks nothing lets this release’s processes migrate at their start', async () => {
+    await changed(later(false), noLater, async () => {
+      expect(await migrate(db.database)).toEqual({ applied: [], replaced: [] })
     })
   })
 

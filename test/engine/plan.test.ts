@@ -122,6 +122,7 @@ describe('plans', () => {
     )
     expect([...new Set(kinds)].sort()).toEqual([
       'Index Only Scan waiting_dispatch',
+      'Index Only Scan waiting_suspects',
       'Index Scan waiting_dispatch',
       'ModifyTable',
       'Tid Scan',
