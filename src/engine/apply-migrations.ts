@@ -4,7 +4,7 @@
 import { RowlockError } from '../ground/errors.ts'
 import type { Migration, Routine } from './migration.ts'
 import { bookkeeping } from './migration-script.ts'
-import { RELEASE } from './release.ts'
+import { isNewer, RELEASE } from './release.ts'
 import { replaceRoutine } from './replace-routine.ts'
 import { quoteIdentifier, renderSql } from './schema.ts'
 import type { PooledClient } from './seam.ts'
@@ -91,16 +91,6 @@ interface KnownRoutine {
   readonly name: string
   readonly hash: string
   readonly release: string
-}
-
-/** Is release `a` (`1.10.0`) newer than `b`? */
-function isNewer(a: string, b: string): boolean {
-  const [left, right] = [a, b].map((release) => release.split(/[.+-]/).map(Number)) as [number[], number[]]
-  for (let part = 0; part < 3; part++) {
-    const difference = (left[part] || 0) - (right[part] || 0)
-    if (difference !== 0) return difference > 0
-  }
-  return false
 }
 
 async function readKnown(client: PooledClient, schema: string): Promise<Known> {

@@ -35,6 +35,26 @@ export async function enqueueAll(
   requests: Requests,
   send: Send,
 ): Promise<Enqueued[]> {
+  // Two calls whose keys meet in opposite order, each over several statements, can wait for each other. What was undone
+  // can be sent again where the caller's requests can be gone through again and the transaction is ours.
+  const isRepeatable = queryable === undefined && Array.isArray(requests)
+  for (let tries = 1; ; tries++) {
+    try {
+      return await enqueueOnce(database, queryable, requests, send)
+    } catch (error) {
+      if (!isRepeatable || tries >= DEADLOCK_TRIES || (error as { code?: unknown }).code !== '40P01')
+        throw error
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * 50 * tries))
+    }
+  }
+}
+
+async function enqueueOnce(
+  database: Database,
+  queryable: Queryable | undefined,
+  requests: Requests,
+  send: Send,
+): Promise<Enqueued[]> {
   const batches = batchesOf(requests)
   try {
     const first = await batches.next()
@@ -64,16 +84,30 @@ async function enqueueBatches(
     return results
   }
   if (queryable === undefined) return database.transaction(all, { write: 'enqueue' })
-  await queryable.query('savepoint rowlock_enqueue')
+  const savepoint = `rowlock_enqueue_${++savepoints}`
+  await queryable.query(`savepoint ${savepoint}`).catch((error) => {
+    if ((error as { code?: unknown }).code !== '25P01') throw error
+    throw new RowlockError('INVALID_OPTION', 'in() takes a client inside a transaction: begin one first', {
+      path: 'tx',
+      cause: error,
+    })
+  })
   try {
     const results = await all(queryable)
-    await queryable.query('release savepoint rowlock_enqueue')
+    await queryable.query(`release savepoint ${savepoint}`)
     return results
   } catch (error) {
-    await queryable.query('rollback to savepoint rowlock_enqueue').catch(() => {})
+    await queryable.query(`rollback to savepoint ${savepoint}`).catch(() => {})
     throw error
   }
 }
+
+/** How often a call that met another in opposite order is sent. */
+const DEADLOCK_TRIES = 10
+/** Two calls in one transaction have savepoints of their own. */
+let savepoints = 0
+/** A number with an exponent: jsonb writes it out, so its text may be large though this one is not. */
+const EXPONENT = /\de[+-]\d/
 
 /** What the caller's iterable or middleware threw: kept apart, so that its lost socket is not taken for ours. */
 export class CallerFailed extends Error {
@@ -99,7 +133,7 @@ export async function storeBatch(
       const known = wire instanceof Promise ? await wire : wire
       wires.push(known)
       keyed ||= known.keyed
-      large ||= known.inputBytes > LIMITS.inlineInputBytes.max
+      large ||= known.inputBytes > LIMITS.inlineInputBytes.max || EXPONENT.test(known.job)
     } catch (error) {
       throw withIndex(error, index)
     }

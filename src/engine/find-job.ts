@@ -15,6 +15,8 @@ export interface JobRow {
   readonly attempt: number
   readonly failures: number
   readonly maxAttempts: number
+  /** How long an attempt may take. Unit: ms. */
+  readonly timeoutMs: number
   readonly availableAt: Date
   readonly enqueuedAt: Date
   readonly claimedAt: Date | null
@@ -59,7 +61,7 @@ export interface AttemptRow {
 
 const QUERY = `
 select (to_jsonb(j) - 'id' - 'timeout' || jsonb_build_object(
-         'id', j.id::text, 'retried_from', j.retried_from::text,
+         'id', j.id::text, 'retried_from', j.retried_from::text, 'timeout_ms', rowlock.length_ms(j.timeout),
          'attempts', coalesce((
            select jsonb_agg(to_jsonb(a) - 'job_id' order by a.attempt, a.ended_at)
              from rowlock.attempt a where a.job_id = j.id), '[]')))::text as reply

@@ -11,7 +11,8 @@
  * })
  */
 export interface Queryable {
-  query(text: string, values?: unknown[]): Promise<{ rows: unknown[] }>
+  // biome-ignore lint/suspicious/noExplicitAny: who knows the rows of a statement says so
+  query(text: string, values?: unknown[]): Promise<{ rows: any[] }>
 }
 
 /** A connection taken from a pool. */

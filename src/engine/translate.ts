@@ -59,11 +59,7 @@ export function translate(error: unknown): unknown {
   if (known !== undefined && !(error instanceof RowlockError)) {
     return new RowlockError(known, String(message), { ...readDetail(detail), cause: error })
   }
-  if (
-    typeof code === 'string' &&
-    MISSING.has(code) &&
-    /rowlock|schema|relation|function/.test(String(message))
-  ) {
+  if (typeof code === 'string' && MISSING.has(code)) {
     return new RowlockError(
       'SCHEMA_MISSING',
       `The database has no Rowlock here, or an older one (${String(message)}): run \`rowlock migrate\`.`,

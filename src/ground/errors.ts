@@ -43,11 +43,6 @@ export const ERRORS = {
     when: 'A redrive or retry needs a dedupe key that another live job holds.',
     next: 'Wait for the job that `holder` names, or cancel it; nothing was changed.',
   },
-  QUEUE_NOT_FOUND: {
-    sqlstate: 'RL014',
-    when: 'No settings and no jobs exist for this queue.',
-    next: 'Check the name.',
-  },
   LEASE_LOST: {
     sqlstate: 'RL020',
     when: 'The lease ran out, or the job was given to another owner, before this write.',

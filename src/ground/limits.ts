@@ -122,7 +122,6 @@ export const LIMITS = table({
     why: 'One statement of enqueue; larger calls are cut into statements of one transaction.',
   },
   bytesPerCall: { max: 4_000_000, unit: 'bytes', why: 'Bounds the memory of one statement on both sides.' },
-  idsPerCall: { max: 1_000, unit: 'count', why: 'Bounds what one verb locks.' },
   claimJobs: {
     max: 1_000,
     unit: 'count',
@@ -130,6 +129,11 @@ export const LIMITS = table({
   },
   kindsPerWorker: { min: 1, max: 200, unit: 'count', why: 'A claim probes each kind at each priority.' },
   queuesPerWorker: { min: 1, max: 200, unit: 'count', why: 'One claim statement serves all of them.' },
+  linesPerWorker: {
+    max: 2_000,
+    unit: 'count',
+    why: 'Queues × kinds of one worker: each look probes each of them at each priority.',
+  },
   linesPerClaim: { max: 400, unit: 'count', why: 'A claim locks line by line; it must end.' },
   concurrency: { default: 10, min: 1, max: 1_000, unit: 'count', why: 'Per queue and process.' },
   prefetch: {

@@ -6,9 +6,6 @@ import { type Duration, durationMs, intervalText } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
 import { databaseOf, type Rowlock } from '../rowlock.ts'
 
-/** How the clock was last set, through any handle of the same client. */
-const STATES = new WeakMap<Database, { stopped: number | undefined; shiftMs: number }>()
-
 /** The clock of one installation. */
 export interface TestClock {
   /** Stop the clock at this instant. */
@@ -27,30 +24,39 @@ export interface TestClock {
  */
 export function testClock(rowlock: Rowlock): TestClock {
   const database = databaseOf(rowlock)
-  const state = STATES.get(database) ?? { stopped: undefined, shiftMs: 0 }
-  STATES.set(database, state)
+  const stopAt = (ms: number) => replaceNow(database, `timestamptz '${new Date(ms).toISOString()}'`)
   return {
     async set(instant) {
       const at = instant instanceof Date ? instant.getTime() : Number.NaN
-      if (Number.isNaN(at))
+      if (Number.isNaN(at)) {
         throw new RowlockError('INVALID_OPTION', 'set takes a valid Date', { path: 'instant' })
-      state.stopped = at
-      await replaceNow(database, `timestamptz '${new Date(at).toISOString()}'`)
+      }
+      await stopAt(at)
     },
     async advance(by) {
       const ms = durationMs(by, { name: 'by', min: 0 })
-      if (state.stopped === undefined) {
-        state.shiftMs += ms
-        await replaceNow(database, `pg_catalog.clock_timestamp() + interval '${intervalText(state.shiftMs)}'`)
-      } else {
-        await this.set(new Date(state.stopped + ms))
-      }
+      const { stoppedMs, shiftMs } = await readNow(database)
+      if (stoppedMs !== undefined) return stopAt(stoppedMs + ms)
+      await replaceNow(database, `pg_catalog.clock_timestamp() + interval '${intervalText(shiftMs + ms)}'`)
     },
     async reset() {
-      state.stopped = undefined
-      state.shiftMs = 0
       await replaceNow(database, 'pg_catalog.clock_timestamp()')
     },
+  }
+}
+
+/** How the clock stands, whoever set it: the database knows, in the text of its function. */
+async function readNow(database: Database): Promise<{ stoppedMs?: number; shiftMs: number }> {
+  const [row] = await database.query<{ source: string }>(
+    `select p.prosrc as source from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+      where n.nspname = $1 and p.proname = 'now'`,
+    [database.schema],
+  )
+  const [, instant] = row?.source.match(/timestamptz '([^']+)'/) ?? []
+  const [, seconds] = row?.source.match(/interval '([\d.]+)s'/) ?? []
+  return {
+    ...(instant !== undefined && { stoppedMs: Date.parse(instant) }),
+    shiftMs: seconds === undefined ? 0 : Math.round(Number(seconds) * 1000),
   }
 }
 

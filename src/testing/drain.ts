@@ -2,7 +2,7 @@
 
 import { type ClaimedJob, claim } from '../engine/claim.ts'
 import { finish, type Outcome } from '../engine/finish.ts'
-import { register, retire } from '../engine/lease.ts'
+import { heartbeat, register, retire } from '../engine/lease.ts'
 import { RELEASE } from '../engine/release.ts'
 import { checkInteger } from '../ground/integer.ts'
 import { LIMITS } from '../ground/limits.ts'
@@ -86,7 +86,12 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
       const claimed = await claim(database, workerId, wants, null, TIMEOUT_MS)
       if (claimed.jobs.length === 0) break
       jobs += claimed.jobs.length
-      for (const job of claimed.jobs) await work(job, handlers.get(job.kind)!)
+      for (const job of claimed.jobs) {
+        // A handler before it in this batch may have cancelled it: then it never starts, as in a worker.
+        if (await isCancelled(job))
+          count(await settle({ verb: 'hand_back', id: job.id, claim_id: job.claimId, attempt: job.attempt }))
+        else await work(job, handlers.get(job.kind)!)
+      }
     }
     return drained
   } finally {
@@ -105,7 +110,15 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     )
     const outcome = await runJob(run, runner).finally(() => clearTimeout(timer))
     // A transactional handler has settled its job itself.
-    const to = outcome === null ? await stateOf(job.id) : await settle(outcome)
+    count(outcome === null ? await stateOf(job.id) : await settle(outcome))
+  }
+
+  async function isCancelled({ id }: ClaimedJob): Promise<boolean> {
+    const beat = await heartbeat(database, workerId, [], {}, TIMEOUT_MS)
+    return beat?.cancel.some((asked) => asked.id === id) ?? false
+  }
+
+  function count(to: string | undefined): void {
     if (to === 'done') drained.done++
     else if (to === 'failed') drained.failed++
     else if (to === 'retryable') drained.retried++

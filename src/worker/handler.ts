@@ -58,7 +58,8 @@ export interface HandlerOptions {
 }
 
 // biome-ignore lint/suspicious/noConfusingVoidType: a handler may end without a word
-type Answer<J extends AnyJob> = ResultOf<J> | Decision | void | Promise<ResultOf<J> | Decision | void>
+type End<J extends AnyJob> = ResultOf<J> | Decision | (unknown extends ResultOf<J> ? void : never)
+type Answer<J extends AnyJob> = End<J> | Promise<End<J>>
 
 /** A handler with the job it is for. Made by {@link handle} and {@link handleInTransaction}. */
 export interface Handler<J extends AnyJob = AnyJob> {

@@ -109,6 +109,11 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
       path: 'handlers',
     })
   }
+  const queues = servedQueues(options.queues, handlers)
+  if (queues.length * handlers.size > LIMITS.linesPerWorker.max) {
+    const message = `${queues.length} queues × ${handlers.size} kinds are more than ${LIMITS.linesPerWorker.max}: split the worker`
+    throw new RowlockError('INVALID_OPTION', message, { path: 'queues' })
+  }
   const length = (
     name: keyof WorkerOptions,
     limit: { default?: number; min?: number; max?: number },
@@ -136,7 +141,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
   const { min, max } = LIMITS.stuckSlots
   return {
     handlers,
-    queues: servedQueues(options.queues, handlers),
+    queues,
     name:
       typeof options.name === 'string' && options.name
         ? options.name.slice(0, 200)

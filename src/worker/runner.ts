@@ -109,12 +109,15 @@ export function outcomeOf(run: Run, value: unknown, logger: Logger): Outcome | P
     if (value.decision === 'snooze') return { verb: 'snooze', ...ended(run), after_ms: value.delayMs }
     return { verb: 'abandon', ...ended(run), ...(value.reason !== undefined && { reason: value.reason }) }
   }
-  if (value === undefined) return { verb: 'complete', ...ended(run) }
   const schema = run.handler.definition.result
-  if (schema === undefined) return completed(run, value, logger)
+  if (schema === undefined) {
+    return value === undefined ? { verb: 'complete', ...ended(run) } : completed(run, value, logger)
+  }
   const verdict = validate(schema, value)
   const judge = (said: Awaited<typeof verdict>): Outcome => {
-    if (said.issues === undefined) return completed(run, value, logger)
+    if (said.issues === undefined) {
+      return value === undefined ? { verb: 'complete', ...ended(run) } : completed(run, value, logger)
+    }
     throw new Invalid('ResultInvalid', issuesText(said.issues))
   }
   return verdict instanceof Promise ? verdict.then(judge) : judge(verdict)
@@ -129,8 +132,11 @@ function completed(run: Run, value: unknown, logger: Logger): Outcome {
       { jobId: run.job.id, kind: run.job.kind, ...errorFields(error) },
       'the result could not be stored',
     )
-    const { code, message } = error as { code: string; message: string }
-    return { verb: 'complete', ...ended(run), result: JSON.stringify({ unstorable: { code, message } }) }
+    return {
+      verb: 'complete',
+      ...ended(run),
+      result: JSON.stringify({ unstorable: (error as Error).message }),
+    }
   }
 }
 

@@ -23,6 +23,7 @@ const mail = defineJob('mail', {
   input: z.object({ to: z.string(), at: z.coerce.date<string>(), template: z.string().default('welcome') }),
   result: z.object({ messageId: z.string() }),
 })
+const plain = defineJob('plain')
 const sum = defineJob<{ readonly n: number }, number>('sum')
 const loose = defineJob('loose')
 const rowlock = undefined as unknown as Rowlock
@@ -115,9 +116,12 @@ describe('a handler', () => {
     handle(sum, async () => 'x')
   })
 
-  test('may return a decision, or nothing', () => {
+  test('may return a decision, or nothing where no result is promised', () => {
     handle(mail, ({ input }) => (input.to === '' ? snooze('5m') : { messageId: 'x' }))
-    handle(mail, async ({ input }) => (input.to === '' ? cancel('no address') : undefined))
+    handle(mail, async ({ input }) => (input.to === '' ? cancel('no address') : { messageId: 'x' }))
+    handle(plain, () => {})
+    handle(plain, async ({ input }) => (input === null ? cancel('no input') : undefined))
+    // @ts-expect-error its job promises a result
     handle(mail, () => {})
     expectTypeOf(snooze('5m')).toExtend<Decision>()
     // @ts-expect-error there is no unit x
@@ -135,7 +139,7 @@ describe('a handler', () => {
   })
 
   test('stands in one list with handlers of other jobs', () => {
-    compiled(() => rowlock.worker({ handlers: [handle(mail, () => {}), handleInTransaction(sum, () => 1)] }))
+    compiled(() => rowlock.worker({ handlers: [handle(plain, () => {}), handleInTransaction(sum, () => 1)] }))
     // @ts-expect-error a slip
     compiled(() => rowlock.worker({ handlers: [], concurency: 4 }))
   })
