@@ -140,6 +140,22 @@ describe('another release', () => {
     })
   })
 
+  test('whose functions are older is SCHEMA_OUTDATED for workers; functions of a newer release are not', async () => {
+    const older = `update rowlock.routine set hash = 'other' where name = 'claim'`
+    const back = () =>
+      db.sql('update rowlock.routine set hash = $1, release = $2 where name = $3', [
+        ROUTINES.find(({ name }) => name === 'claim')!.hash,
+        RELEASE,
+        'claim',
+      ])
+    await db.sql(older)
+    expect(await codeOf(startAndStop())).toBe('SCHEMA_OUTDATED')
+    expect(await messageOf(startAndStop())).toMatch(/function claim is older .*rowlock migrate/)
+    await db.sql(`update rowlock.routine set release = '9.1.0' where name = 'claim'`)
+    await startAndStop()
+    await back()
+  })
+
   test('that is older is SCHEMA_OUTDATED for workers, until somebody migrates', async () => {
     const last = MIGRATIONS.at(-1)!
     await changed(

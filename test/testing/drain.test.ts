@@ -196,6 +196,19 @@ describe('drain', () => {
     await expect(drain(rowlock, options as never)).rejects.toMatchObject({ code: 'INVALID_OPTION', path })
   })
 
+  test('never starts a job that a handler before it has cancelled', async () => {
+    const first = await rowlock.enqueue(note, 'first')
+    const second = await rowlock.enqueue(note, 'second')
+    const handler = handle(note, async ({ input }) => {
+      seen.push(input)
+      if (input === 'first') expect(await rowlock.cancel(second.id)).toBe('requested')
+    })
+    expect(await drain(rowlock, { handlers: [handler] })).toEqual({ ...none, done: 1, cancelled: 1 })
+    expect(seen).toEqual(['first'])
+    expect((await rowlock.job(first.id))?.state).toBe('done')
+    expect((await rowlock.job(second.id))?.state).toBe('cancelled')
+  })
+
   test('takes a client, nothing else', async () => {
     await expect(drain({} as never, { handlers: [look] })).rejects.toMatchObject({
       code: 'INVALID_OPTION',
@@ -233,6 +246,22 @@ describe('the clock', () => {
       await db.value<string>('select rowlock.now()::text'),
     ]
     expect(before < after).toBe(true)
+  })
+
+  test('is one for all clients: an advance goes on from where another left it', async () => {
+    const another = createRowlock({ connectionString: db.url })
+    try {
+      const before = await db.value<Date>('select rowlock.now()')
+      await testClock(rowlock).advance('1h')
+      await testClock(another).advance('1m')
+      const after = await db.value<Date>('select rowlock.now()')
+      expect(after.getTime() - before.getTime()).toBeGreaterThanOrEqual(61 * 60_000)
+      await testClock(rowlock).set(new Date('2030-01-01T00:00:00Z'))
+      await testClock(another).advance('1.5s')
+      expect(await db.value<Date>('select rowlock.now()')).toEqual(new Date('2030-01-01T00:00:01.500Z'))
+    } finally {
+      await another.close()
+    }
   })
 
   test('is one, however often a client asks for it', async () => {
