@@ -29,7 +29,8 @@ begin
            'error', jsonb_build_object('name', 'LeaseLost', 'message', l.why, 'worker_id', l.worker_id)))
     into v_lost
     from (select r.id, r.claim_id, r.started_at, r.worker_id,
-                 case when r.in_transaction and w.expires_at > v_now then 'the session of the handler''s transaction is gone'
+                 case when r.in_transaction and w.expires_at > v_now
+                      then 'the session of the handler''s transaction is gone'
                       when w.id is null then 'the worker is gone'
                       else 'the lease of the worker ran out' end as why
             from rowlock.running r
@@ -45,7 +46,7 @@ begin
     select coalesce(jsonb_agg(m.job || jsonb_build_object(
              'worker_id', l.job -> 'error' -> 'worker_id', 'cause', l.job -> 'cause')), '[]')
       into v_moved
-      from jsonb_array_elements(rowlock.settle(v_lost, v_now)) as m (job)
+      from jsonb_array_elements(rowlock.settle_each(v_lost, v_now)) as m (job)
       join jsonb_array_elements(v_lost) as l (job) on l.job ->> 'id' = m.job ->> 'id';
   end if;
 

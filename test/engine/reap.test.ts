@@ -25,7 +25,8 @@ beforeAll(async () => {
 afterAll(() => db.drop())
 beforeEach(async () => {
   await db.sql(
-    'truncate rowlock.waiting, rowlock.running, rowlock.attempt, rowlock.worker, rowlock.dead_letter, rowlock.cancel_request',
+    `truncate rowlock.waiting, rowlock.running, rowlock.attempt, rowlock.worker, rowlock.dead_letter,
+              rowlock.cancel_request`,
   )
   hand = await register(db)
 })
@@ -119,7 +120,7 @@ describe('a lease that is over', () => {
     expect(await verb(db, 'complete', [held(foreign!)])).toEqual([foreign!.id])
   })
 
-  test('three losses without a start leave a suspect that is claimed alone; one failure of its own clears it', async () => {
+  test('three losses without a start leave a suspect, claimed alone; one failure of its own clears it', async () => {
     const id = await enqueue(db, { backoff: { type: 'fixed', delay_ms: 0 } })
     for (let loss = 1; loss <= 2; loss++) {
       await hand.claim()
@@ -278,7 +279,8 @@ describe('after an outage', () => {
     const start = 'pg_postmaster_start_time()'
     const set = (beat: string, lease: string) =>
       db.sql(
-        `update rowlock.worker set beat_at = ${beat}, lease = ${lease}, expires_at = clock_timestamp() - interval '1 s'`,
+        `update rowlock.worker
+            set beat_at = ${beat}, lease = ${lease}, expires_at = clock_timestamp() - interval '1 s'`,
       )
     await set(`${start} - interval '1 s'`, `clock_timestamp() - ${start} + interval '1 hour'`)
     expect(await reap()).toEqual([])
@@ -325,4 +327,26 @@ test('a reaper whose backend is killed has changed nothing, and the next one doe
   })
   expect(moved).toHaveLength(200)
   expect(await db.value('select count(*)::integer from rowlock.attempt')).toBe(200)
+})
+
+test('a job that something in the database refuses keeps no other from its way back', async () => {
+  await db.sql(`
+    create function public.refuse() returns trigger language plpgsql as $$
+    begin
+      if new.kind = 'bad' then raise exception 'not this one'; end if;
+      return new;
+    end $$;
+    create trigger refuse before insert on rowlock.waiting for each row execute function public.refuse()`)
+  try {
+    const { ids } = await enqueueMany(db, [{}, {}, {}])
+    await hand.claim()
+    await db.sql(`update rowlock.running set kind = 'bad' where id = $1`, [ids[1]])
+    await endLease(db, hand)
+    expect((await reap()).map(({ id }) => id).sort()).toEqual([ids[0], ids[2]])
+    expect(await job(ids[1]!)).toMatchObject({ state: 'running' })
+    await db.sql('drop trigger refuse on rowlock.waiting')
+    expect((await reap()).map(({ id }) => id)).toEqual([ids[1]])
+  } finally {
+    await db.sql('drop trigger if exists refuse on rowlock.waiting; drop function public.refuse()')
+  }
 })
