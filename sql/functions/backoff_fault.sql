@@ -31,7 +31,8 @@ begin
         return 'of type fixed has delay_ms, from 0 to 30 days';
       end if;
     when 'list' then
-      if (p_backoff - array['type', 'delays_ms']) <> '{}' or jsonb_typeof(p_backoff -> 'delays_ms') is distinct from 'array'
+      if (p_backoff - array['type', 'delays_ms']) <> '{}'
+         or jsonb_typeof(p_backoff -> 'delays_ms') is distinct from 'array'
          or jsonb_array_length(p_backoff -> 'delays_ms') not between 1 and 100
          or exists (select from jsonb_array_elements_text(p_backoff -> 'delays_ms') as d
                      where d is null or d::numeric not between 0 and v_max) then

@@ -1,13 +1,14 @@
 -- Stop a job for good. One that waits is cancelled at once; one that runs is asked, and its handler aborted at the
--- worker's next heartbeat: it is cancelled when the handler ends, unless the handler ends well. Where the handler ends
--- in the very moment of the request, the next sweep cancels what went back or became a dead letter; a permanent error
--- stays.
+-- worker's next heartbeat: it is cancelled when the handler ends, unless the handler ends well. Where the handler
+-- ends in the very moment of the request, the next sweep cancels what went back or became a dead letter; a permanent
+-- error stays.
 -- Why no lock on the running row: a caller's open transaction would hold up the finish of a whole batch.
 --
 -- Returns: 'cancelled' | 'requested' | 'already_ended'.
 -- Transaction: may run in the caller's (READ COMMITTED). Locks: the row in waiting; then its dedupe key.
 -- Errors: RL010, RL011, RL030.
-create or replace function rowlock.cancel(p_id bigint, p_actor text default null, p_reason text default null) returns text
+create or replace function rowlock.cancel(p_id bigint, p_actor text default null, p_reason text default null)
+returns text
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$
@@ -27,7 +28,8 @@ begin
     insert into rowlock.cancel_request (job_id, requested_at, actor, reason)
     select r.id, v_now, left(p_actor, 200), left(p_reason, 1000) from rowlock.running r where r.id = p_id
         on conflict (job_id) do nothing;
-    -- It may have moved on since: only a job that still runs has been asked. A move after this look finds the request.
+    -- It may have moved on since: only a job that still runs has been asked.
+    -- A move after this look finds the request.
     select r.worker_id into v_worker_id from rowlock.running r where r.id = p_id;
     if found then
       perform rowlock.note('cancel', p_id, null, p_actor, p_reason);

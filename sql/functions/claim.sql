@@ -1,7 +1,7 @@
 -- Take due jobs under the worker's lease, for several queues at once.
 --
--- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": [{"kind", "priority", "at", "id"} …]}]; `from` is where the
---   worker's frontier stands, line by line; a line without one is looked at from its beginning.
+-- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": [{"kind", "priority", "at", "id"} …]}]; `from` is where
+--   the worker's frontier stands, line by line; a line without one is looked at from its beginning.
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "looked_ms": …}.
@@ -11,9 +11,9 @@
 --   first. A suspect, a job that was lost twice, is claimed alone.
 -- Locks: the worker's row (key share), the rows taken (skip locked). Waits for nobody.
 -- Errors: RL020 lease over, RL030 isolation.
--- Why two statements for lock and delete: in one, a row that is updated between the snapshot and the lock is locked in
--- its new version, which the delete cannot see. Why `= any (array)`: a join may run the locking query again. Why hash
--- joins stay on: the frontier has a row a line; joined in loops, 200 kinds cost 33 ms a claim instead of 2.6.
+-- Why two statements for lock and delete: in one, a row that is updated between the snapshot and the lock is locked
+-- in its new version, which the delete cannot see. Why `= any (array)`: a join may run the locking query again. Why
+-- hash joins stay on: the frontier has a row a line; joined in loops, 200 kinds cost 33 ms a claim instead of 2.6.
 create or replace function rowlock.claim(
   p_worker_id uuid, p_wants jsonb, p_sleeping_until timestamptz default null) returns json
 language plpgsql volatile security definer
@@ -59,7 +59,8 @@ begin
     select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from"
       from jsonb_to_recordset(p_wants) as w (queue text, "limit" integer, kinds text[], "from" jsonb)
      where not exists (select from rowlock.queue q where q.name = w.queue and q.paused_at is not null)
-     -- No queue is always behind the same others: a job that must be claimed alone gets its turn at a full worker too.
+     -- No queue is always behind the same others:
+     -- a job that must be claimed alone gets its turn at a full worker too.
      order by random()
   loop
     v_left := v_want."limit";
@@ -85,7 +86,8 @@ begin
                      coalesce(f.at, '-infinity') as from_at, coalesce(f.id, 0) as from_id
                 from unnest(v_want.kinds) as k (kind)
                cross join generate_series(10, -10, -1) as p (priority)
-                left join jsonb_to_recordset(v_want."from") as f (kind text, priority integer, at timestamptz, id bigint)
+                left join jsonb_to_recordset(v_want."from")
+                       as f (kind text, priority integer, at timestamptz, id bigint)
                   on f.kind = k.kind and f.priority = p.priority) as l
        cross join lateral (
               select w.available_at
@@ -100,8 +102,8 @@ begin
         v_next_due := least(v_next_due, v_line.available_at);
         continue;
       end if;
-      -- A suspect at the head of the first line with work is claimed alone. Elsewhere it is passed by: what stands behind
-      -- it does not wait for it.
+      -- A suspect at the head of the first line with work is claimed alone. Elsewhere it is passed by: what stands
+      -- behind it does not wait for it.
       if v_suspects and v_tids = '{}' and v_left > 0 then
         v_tids := array(
           select h.ctid
@@ -185,8 +187,8 @@ begin
     )
     select json_agg(json_build_array(
              t.id::text, t.queue, t.kind, t.priority, t.attempt, t.failures, t.input, t.input is null,
-             rowlock.ms(t.available_at), rowlock.ms(t.enqueued_at), rowlock.length_ms(t.timeout), t.max_attempts, t.tenant_id,
-             t.dedupe_key, t.idempotency_key, t.metadata, t.retried_from::text, t.losses))
+             rowlock.ms(t.available_at), rowlock.ms(t.enqueued_at), rowlock.length_ms(t.timeout), t.max_attempts,
+             t.tenant_id, t.dedupe_key, t.idempotency_key, t.metadata, t.retried_from::text, t.losses))
       into v_jobs
       from taken t;
   end if;

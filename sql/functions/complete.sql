@@ -1,4 +1,5 @@
--- The handlers of these jobs ended well. A pair of id and claim_id that no longer names a running job changes nothing.
+-- The handlers of these jobs ended well.
+-- A pair of id and claim_id that no longer names a running job changes nothing.
 --
 -- p_jobs: [{"id", "claim_id", "result"?, "ran_ms"?}], in id order; `ran_ms` is how long the handler ran.
 -- Returns: the ids that were completed; whoever sent more has lost the rest.
@@ -40,8 +41,8 @@ begin
     select g.id, v_now, g.claimed_at,
            coalesce(g.started_at, greatest(g.claimed_at, v_now - least(abs(g.ran_ms), 1e10) * interval '1 ms')),
            g.available_at, g.enqueued_at, g.retried_from, g.worker_id, g.timeout, g.attempt, g.priority, g.failures,
-           g.max_attempts, coalesce(q.retention_days, 7), 'done', g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key,
-           g.backoff, g.metadata, g.input, g.result
+           g.max_attempts, coalesce(q.retention_days, 7), 'done', g.queue, g.kind, g.tenant_id, g.dedupe_key,
+           g.idempotency_key, g.backoff, g.metadata, g.input, g.result
       from gone g
       left join rowlock.queue q on q.name = g.queue
      where coalesce(q.retention_days, 7) > 0

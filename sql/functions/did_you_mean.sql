@@ -9,9 +9,11 @@ as $rowlock$
       from unnest(p_known) as k (word)
      cross join lateral (
             select count(*) as shared
-              from (select substr('  ' || replace(lower(p_word), '_', '') || ' ', n, 3) from generate_series(1, length(p_word) + 1) as n
+              from (select substr('  ' || replace(lower(p_word), '_', '') || ' ', n, 3)
+                      from generate_series(1, length(p_word) + 1) as n
                     intersect
-                    select substr('  ' || replace(lower(k.word), '_', '') || ' ', n, 3) from generate_series(1, length(k.word) + 1) as n) as s
+                    select substr('  ' || replace(lower(k.word), '_', '') || ' ', n, 3)
+                      from generate_series(1, length(k.word) + 1) as n) as s
            ) as t
      where t.shared >= 2
      order by t.shared desc, abs(length(k.word) - length(p_word))

@@ -1,6 +1,7 @@
 -- Put one job in: from any language, from psql, from a trigger. This signature stays for ever.
 --
--- options: as a job of enqueue_many, without kind and input: {"queue": "erp", "delay": "10 minutes", "dedupe_key": "…"}.
+-- options: as a job of enqueue_many, without kind and input:
+--   {"queue": "erp", "delay": "10 minutes", "dedupe_key": "…"}.
 -- Returns: the job's id, and whether it was created: false when a live job of the queue has the dedupe key.
 -- Transaction: may run in the caller's: the job exists when, and only if, it commits. Locks: its dedupe key.
 -- Errors: RL001, RL003.

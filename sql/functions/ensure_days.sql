@@ -1,4 +1,5 @@
--- Make the day of p_now if a table of it is missing: for verbs that write history outside a worker's finish. Internal.
+-- Make the day of p_now if a table of it is missing:
+-- for verbs that write history outside a worker's finish. Internal.
 create or replace function rowlock.ensure_days(p_now timestamptz) returns void
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp

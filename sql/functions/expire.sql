@@ -1,4 +1,5 @@
--- Cancel jobs that are too late: their `expires_at` passed while they waited. The claim does the same to those it meets.
+-- Cancel jobs that are too late: their `expires_at` passed while they waited.
+-- The claim does the same to those it meets.
 --
 -- Returns: their ids.
 -- Locks: rows in waiting (skip locked).

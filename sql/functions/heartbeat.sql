@@ -1,9 +1,9 @@
 -- Extend the worker's lease, record what has started, and bring back what is to be cancelled.
 --
 -- p_started: as start takes it. p_facts: merged into the worker's facts (slots, lag, whether it drains).
--- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}], "duty_in_ms"}, or null when the lease is over: it is lost
---   for ever, and the process takes a new identity. `duty_in_ms`: 0 for the eldest living worker, which maintains; for
---   the others the time until the leases of all elder ones would be over.
+-- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}], "duty_in_ms"}, or null when the lease is over: it is
+--   lost for ever, and the process takes a new identity. `duty_in_ms`: 0 for the eldest living worker, which
+--   maintains; for the others the time until the leases of all elder ones would be over.
 -- Locks: the worker's row, then rows in running (skip locked).
 create or replace function rowlock.heartbeat(p_worker_id uuid, p_started jsonb default '[]', p_facts jsonb default '{}')
 returns json

@@ -15,7 +15,8 @@ declare
   v_now timestamptz;
 begin
   if jsonb_typeof(p_job) is distinct from 'object' then
-    return jsonb_build_object('sqlstate', 'RL001', 'path', '', 'message', 'a job must be an object with kind and input');
+    return jsonb_build_object(
+      'sqlstate', 'RL001', 'path', '', 'message', 'a job must be an object with kind and input');
   end if;
   select k into v_path from jsonb_object_keys(p_job) as k where k <> all (v_known) order by k limit 1;
   if found then
@@ -82,7 +83,8 @@ begin
     begin
       v_at := case when jsonb_typeof(v_value) = 'string' then (v_value #>> '{}')::timestamptz end;
       if v_at is null or not isfinite(v_at) or v_at < '0001-01-01' or v_at > v_now + interval '3650 days' then
-        return rowlock.option_fault(v_path, 'must be an instant within the next ten years, such as ''2030-01-31T12:00:00Z''');
+        return rowlock.option_fault(
+          v_path, 'must be an instant within the next ten years, such as ''2030-01-31T12:00:00Z''');
       end if;
     exception when data_exception then
       return rowlock.option_fault(v_path, 'must be an instant, such as ''2030-01-31T12:00:00Z''');

@@ -1,4 +1,5 @@
--- Make the days of history and attempts from p_from (default: today) on, p_days of them, for each retention class in use.
+-- Make the days of history and attempts from p_from (default: today) on, p_days of them,
+-- for each retention class in use.
 --
 -- Returns: how many were made.
 -- Locks: an advisory lock of the transaction; attach does not stop writers, `partition of` would.

@@ -1,6 +1,7 @@
 -- Stop claims of a queue. What runs goes on; what is claimed already starts.
 -- Returns: whether anything changed. Errors: RL001.
-create or replace function rowlock.pause(p_queue text, p_actor text default null, p_reason text default null) returns boolean
+create or replace function rowlock.pause(p_queue text, p_actor text default null, p_reason text default null)
+returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$

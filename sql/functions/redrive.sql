@@ -2,7 +2,8 @@
 --
 -- Transaction: may run in the caller's. Locks: its dedupe key, which it takes again, then the row in dead_letter.
 -- Errors: RL010, RL012, RL013 another live job has the key, RL030.
-create or replace function rowlock.redrive(p_id bigint, p_actor text default null, p_reason text default null) returns void
+create or replace function rowlock.redrive(p_id bigint, p_actor text default null, p_reason text default null)
+returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$

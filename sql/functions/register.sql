@@ -1,4 +1,5 @@
--- A worker process begins: its lease, and what it serves. The identity is random per start; nobody takes over another's.
+-- A worker process begins: its lease, and what it serves.
+-- The identity is random per start; nobody takes over another's.
 --
 -- p_facts: {"name", "release", "queues": {queue: settings}, "kinds": [k …], …}
 -- Returns: {"now": ms, "expires_at": ms, "channel": name}.

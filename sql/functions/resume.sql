@@ -1,6 +1,7 @@
 -- Let a paused queue be claimed again, and wake its workers.
 -- Returns: whether anything changed.
-create or replace function rowlock.resume(p_queue text, p_actor text default null, p_reason text default null) returns boolean
+create or replace function rowlock.resume(p_queue text, p_actor text default null, p_reason text default null)
+returns boolean
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$

@@ -1,5 +1,5 @@
--- A worker process ends in good order. Its row goes only when none of its jobs is left; otherwise its lease is over at
--- once, and the reaper gives the jobs back.
+-- A worker process ends in good order. Its row goes only when none of its jobs is left; otherwise its lease is over
+-- at once, and the reaper gives the jobs back.
 -- Locks: the worker's row. Why first, and by itself: it waits for a claim of this worker that is still in flight, and
 -- only a later statement sees what that took; an update would pass beside the claim's key share.
 create or replace function rowlock.retire(p_worker_id uuid) returns boolean

@@ -4,7 +4,8 @@
 -- Returns: the new job's id.
 -- Transaction: may run in the caller's. Locks: its dedupe key, which it takes.
 -- Errors: RL010, RL012 it has not ended, RL013 another live job has the key, RL030.
-create or replace function rowlock.retry(p_id bigint, p_actor text default null, p_reason text default null) returns bigint
+create or replace function rowlock.retry(p_id bigint, p_actor text default null, p_reason text default null)
+returns bigint
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$

@@ -13,7 +13,8 @@ begin
   if p_settings is null or jsonb_typeof(p_settings) <> 'object' then
     perform rowlock.refuse('RL001', 'settings must be an object', '{"path": "settings"}');
   end if;
-  select k into v_unknown from jsonb_object_keys(p_settings) as k where k not in ('retention_days', 'target_wait') limit 1;
+  select k into v_unknown from jsonb_object_keys(p_settings) as k
+   where k not in ('retention_days', 'target_wait') limit 1;
   if found then
     perform rowlock.refuse('RL001', format('unknown setting %s%s', v_unknown,
       rowlock.did_you_mean(v_unknown, array['retention_days', 'target_wait'])), jsonb_build_object('path', v_unknown));

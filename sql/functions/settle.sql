@@ -115,9 +115,12 @@ begin
   select jsonb_agg(jsonb_build_object('id', f.id::text, 'to', f.state, 'available_at', rowlock.ms(f.due_at))),
          -- Only requests that were heeded are settled; one that came since is left to the sweep.
          array_agg(f.id) filter (where f.asked),
-         array_agg(f.queue) filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
-         array_agg(f.dedupe_key) filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
-         array_agg(f.id) filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
+         array_agg(f.queue)
+           filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
+         array_agg(f.dedupe_key)
+           filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
+         array_agg(f.id)
+           filter (where f.state in ('failed', 'cancelled', 'dead_letter') and f.dedupe_key is not null),
          array_agg(f.id) filter (where f.state in ('failed', 'cancelled') and f.input is null and f.retention_days = 0),
          array_agg(distinct f.queue) filter (where f.state in ('queued', 'retryable')),
          min(f.due_at) filter (where f.state in ('queued', 'retryable'))

@@ -1,8 +1,9 @@
 -- What the maintenance loop tidies, each in bounded steps: jobs that expired while they waited, requests to cancel
--- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers that
--- are gone, old audit.
+-- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers
+-- that are gone, old audit.
 --
--- Returns: {"expired", "cancelled", "keys", "flags", "audit"}: how many of each. A figure equal to p_limit: call again.
+-- Returns: {"expired", "cancelled", "keys", "flags", "audit"}: how many of each.
+--   A figure equal to p_limit: call again.
 -- Locks: rows in waiting, dead_letter and dedupe (skip locked); waits for nobody.
 create or replace function rowlock.sweep(p_limit integer default 1000) returns jsonb
 language plpgsql volatile security definer

@@ -41,6 +41,7 @@ begin
       exit; -- The holder is not in this transaction's snapshot and never will be.
     end if;
   end loop;
-  perform rowlock.refuse('RL011', 'a dedupe key changes hands too fast, or is held by a job that this transaction cannot see');
+  perform rowlock.refuse('RL011',
+    'a dedupe key changes hands too fast, or is held by a job that this transaction cannot see');
 end
 $rowlock$;

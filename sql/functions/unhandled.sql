@@ -1,5 +1,5 @@
--- Kinds that wait, due, while no living worker handles them in their queue. The dispatch index is hopped from queue to
--- queue and from kind to kind; the jobs between are not read.
+-- Kinds that wait, due, while no living worker handles them in their queue. The dispatch index is hopped from queue
+-- to queue and from kind to kind; the jobs between are not read.
 --
 -- Returns: at most p_limit rows, of the first 1,000 queues and kinds.
 create or replace function rowlock.unhandled(p_limit integer default 50)
