@@ -34,6 +34,7 @@ export interface EmbeddedOptions {
 export interface EmbeddedServer {
   /** For any client: superuser `postgres`, database `postgres`, with the password. */
   readonly url: string
+  /** The TCP port on 127.0.0.1, as in `url`. */
   readonly port: number
   /** The postmaster's process id. */
   readonly pid: number

@@ -13,9 +13,9 @@ const JOB: unique symbol = Symbol.for('rowlock.job') as never
 
 /** How often and when a failed job runs again. Default: 10 attempts, exponential backoff from 5s to 1h. */
 export interface RetryOptions {
-  /** Unit: failures after which the job is a dead letter, 1 to 100. */
+  /** Unit: failures after which the job is a dead letter, 1 to 100. Default: 10. */
   readonly maxAttempts?: number | undefined
-  /** Made by `exponential`, `fixed` or `list`. */
+  /** Made by `exponential`, `fixed` or `list`. Default: `exponential()`, from 5s to 1h. */
   readonly backoff?: Backoff | undefined
 }
 
@@ -23,6 +23,7 @@ export interface RetryOptions {
 export interface JobDefaults {
   /** Default `default`. */
   readonly queue?: string | undefined
+  /** How often and when a failed job runs again. Default: 10 attempts, exponential backoff from 5s to 1h. */
   readonly retry?: RetryOptions | undefined
   /** How long one attempt may take. Unit: default 15min, 10ms to 7d. */
   readonly timeout?: Duration | undefined

@@ -18,6 +18,7 @@ import { runJob } from '../worker/runner.ts'
 import type { RunnerOptions } from '../worker/runner-options.ts'
 
 export interface DrainOptions {
+  /** Their kinds are what is run; jobs of other kinds stay. */
   readonly handlers: readonly Handler[]
   /** Default: those that the handlers' jobs are defined with. */
   readonly queues?: readonly string[]
@@ -25,6 +26,7 @@ export interface DrainOptions {
   readonly maxJobs?: number
   /** Around every handler, as `use` puts it in a worker: the first is the outermost. */
   readonly middleware?: readonly HandlerMiddleware[]
+  /** Default: warnings and errors on stderr. */
   readonly logger?: Logger
 }
 

@@ -24,12 +24,15 @@ export type RunJobResult<Result = unknown> =
 
 /** What the handler sees besides its input. */
 export interface RunJobOptions {
+  /** What the handler shall see of its job. Default: a first attempt, enqueued now, as its definition has it. */
   readonly job?: Partial<RunningJob>
+  /** Default: one made of the job's id, as in a worker. */
   readonly idempotencyKey?: string
   /** Aborted by the test, to see what the handler does. */
   readonly signal?: AbortSignal
   /** For a transactional handler. */
   readonly tx?: Queryable
+  /** Default: warnings and errors on stderr. */
   readonly logger?: Logger
 }
 

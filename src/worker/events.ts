@@ -20,11 +20,17 @@ export interface WorkerEvents {
 
 /** What a worker is like at this moment. */
 export interface WorkerStatus {
+  /** Where it is between `start()` and the end of `stop()`; a worker that has stopped does not start again. */
   readonly state: 'new' | 'starting' | 'running' | 'draining' | 'stopped'
+  /** Its identity while it holds a lease, else null. A lost lease brings another one. */
   readonly workerId: string | null
+  /** Whether LISTEN is proven to bring notices; while it is not, the worker polls every `poll`. */
   readonly listening: boolean
+  /** Handlers that run now, the stuck ones among them. Unit: jobs. */
   readonly running: number
+  /** Jobs claimed ahead that wait for a free slot. Unit: jobs. */
   readonly prefetched: number
+  /** Handlers that ignored their signal and still hold their slot. Unit: jobs. */
   readonly stuck: number
   /** Event-loop lag, the worst of the last heartbeat. Unit: ms. */
   readonly lagMs: number

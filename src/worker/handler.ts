@@ -10,20 +10,31 @@ import type { Logger } from './log.ts'
 
 /** The job that a handler runs, without its input. */
 export interface RunningJob {
+  /** The job's id, as `enqueue` returned it: a bigint in digits. */
   readonly id: string
+  /** What its definition is called. */
   readonly kind: string
+  /** Where it was enqueued. */
   readonly queue: string
+  /** Unit: −10 to 10, higher first. */
   readonly priority: number
   /** How often it was claimed, this time included. */
   readonly attempt: number
   /** Failures so far; at `maxAttempts` the job is a dead letter. */
   readonly failures: number
+  /** As it was enqueued, the definition's included; 10 when neither had any. */
   readonly maxAttempts: number
+  /** When it was enqueued, by the database's clock. */
   readonly enqueuedAt: Date
+  /** From when on it was due for this attempt: after a failure or a snooze, the end of that wait. */
   readonly availableAt: Date
+  /** Whose job it is; null when nobody was named. */
   readonly tenantId: string | null
+  /** The key that no other live job of the queue has; null for none. */
   readonly dedupeKey: string | null
+  /** As enqueued; null for none. */
   readonly metadata: Readonly<Record<string, unknown>> | null
+  /** The id of the ended job that `retry` made this one from; null for any other. */
   readonly retriedFrom: string | null
 }
 
@@ -31,6 +42,7 @@ export interface RunningJob {
 export interface HandlerContext<Input = unknown> {
   /** The output of the job's schema for the stored input. */
   readonly input: Input
+  /** What is known of the job besides its input. */
   readonly job: RunningJob
   /**
    * Aborted at the timeout, when the job is cancelled, when the lease is lost, at the end of a shutdown. Its reason is
@@ -39,6 +51,7 @@ export interface HandlerContext<Input = unknown> {
   readonly signal: AbortSignal
   /** For side effects: the same for every attempt of this job, different between installations. */
   readonly idempotencyKey: string
+  /** The worker's logger, with the job's id, kind, queue and attempt in every line. */
   readonly log: Logger
 }
 
