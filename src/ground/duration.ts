@@ -18,7 +18,8 @@ const LONGEST = 40
  * Turn a duration into whole milliseconds, rounded.
  *
  * Unit: ms in, ms out. Bounds: `min` (default 0) to `max` (default ten years), compared before rounding.
- * Shape: a finite number, or plain decimal digits with a unit and nothing else: `'1.5h'` yes, `'5'`, `'1e3s'`, `' 5s'` no.
+ * Shape: a finite number, or plain decimal digits with a unit and nothing else: `'1.5h'` yes,
+ * `'5'`, `'1e3s'`, `' 5s'` no.
  * Errors: INVALID_OPTION, with `name` as path and the bounds in words.
  */
 export function durationMs(
@@ -52,7 +53,9 @@ export function describeMs(ms: number): string {
   return `${ms}ms`
 }
 
-/** A length as an interval that every PostgreSQL reads: before 15 none has more than 2^31 milliseconds, so in seconds. */
+/**
+ * A length as an interval that every PostgreSQL reads: before 15 none has more than 2^31 milliseconds, so in seconds.
+ */
 export function intervalText(ms: number): string {
   return `${ms / 1000}s`
 }

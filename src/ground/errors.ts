@@ -1,7 +1,10 @@
 // Every error Rowlock raises: a stable code, the same in SQL (SQLSTATE class RL) and TypeScript, and what to do next.
 // Messages are for people and may change; codes never do.
 
-/** One row per error: its SQLSTATE, when it is raised, and what the caller does next. The docs are made from this table. */
+/**
+ * One row per error: its SQLSTATE, when it is raised, and what the caller does next. The docs are made from this
+ * table.
+ */
 export const ERRORS = {
   INVALID_OPTION: {
     sqlstate: 'RL001',

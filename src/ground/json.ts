@@ -10,7 +10,10 @@ export interface StorableJson {
   readonly bytes: number
 }
 
-/** How JSON.stringify writes NUL and half of a surrogate pair. Written by hand, the same text has its backslash doubled. */
+/**
+ * How JSON.stringify writes NUL and half of a surrogate pair. Written by hand, the same text has its backslash
+ * doubled.
+ */
 const SUSPECT = /\\u(?:0000|d[89a-f])/
 const UNSURE = -1
 

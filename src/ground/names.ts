@@ -24,7 +24,12 @@ export function checkTenant(value: unknown, path = 'tenantId'): string {
   return checkText(path, value, LIMITS.tenantBytes)
 }
 
-/** Check a dedupe or idempotency key; `name` is the option it came in. Unit: UTF-8 bytes, 1 to 512. Errors: INVALID_OPTION. */
+/**
+ * Check a dedupe or idempotency key; `name` is the option it came in.
+ *
+ * Unit: UTF-8 bytes, 1 to 512.
+ * Errors: INVALID_OPTION.
+ */
 export function checkKey(name: string, value: unknown): string {
   return checkText(name, value, LIMITS.keyBytes)
 }

@@ -55,8 +55,8 @@ const NONE: EnqueueOptions = Object.freeze({})
  * that JSON: the validator sees what the handler's will see, and its output is not stored.
  *
  * Shape: `{"kind","queue","input","priority","delay","available_at","expires_at","expires_in","tenant_id","dedupe_key",
- * "idempotency_key","max_attempts","backoff","timeout","metadata"}`, as rowlock.enqueue_many takes it: spans of time are
- * intervals (`"30s"`), instants ISO 8601; what nobody set is left out.
+ * "idempotency_key","max_attempts","backoff","timeout","metadata"}`, as rowlock.enqueue_many takes it: spans of time
+ * are intervals (`"30s"`), instants ISO 8601; what nobody set is left out.
  * Returns at once when the job has no schema or one that answers at once, and a promise otherwise.
  * Errors: INVALID_OPTION, INPUT_NOT_STORABLE, INPUT_TOO_LARGE, INPUT_REFUSED with `issues`; thrown, or by the promise.
  */

@@ -36,8 +36,9 @@ const PART_SHARE = 1 / 4
  * Describe anything that was thrown. Never throws, whatever it is given; the JSON of `error` is at most 16,000 bytes.
  *
  * Shape: `cause` is the error's `code` when that is a word or a whole number, else its `name`, else `Error`; for what
- * is no Error, `non_error`. An error made by `permanent` is described as the one it was made of. NUL and lone surrogates
- * become U+FFFD; what was cut ends with `…`; fields other than name, message, code, stack, cause and errors are ignored.
+ * is no Error, `non_error`. An error made by `permanent` is described as the one it was made of. NUL and lone
+ * surrogates become U+FFFD; what was cut ends with `…`; fields other than name, message, code, stack, cause and errors
+ * are ignored.
  */
 export function describeThrown(value: unknown): Thrown {
   try {

@@ -111,7 +111,8 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
   }
   const queues = servedQueues(options.queues, handlers)
   if (queues.length * handlers.size > LIMITS.linesPerWorker.max) {
-    const message = `${queues.length} queues × ${handlers.size} kinds are more than ${LIMITS.linesPerWorker.max}: split the worker`
+    const lines = `${queues.length} queues × ${handlers.size} kinds`
+    const message = `${lines} are more than ${LIMITS.linesPerWorker.max}: split the worker`
     throw new RowlockError('INVALID_OPTION', message, { path: 'queues' })
   }
   const length = (

@@ -14,7 +14,8 @@ afterAll(() => db.drop())
 async function inSql(cases: readonly (readonly [unknown, number, number])[]): Promise<number[]> {
   const rows = await db.sql(
     `select rowlock.backoff_ms(c.policy, c.failures, c.dice) as ms
-       from unnest($1::jsonb[], $2::integer[], $3::float[]) with ordinality as c (policy, failures, dice, n) order by c.n`,
+       from unnest($1::jsonb[], $2::integer[], $3::float[]) with ordinality as c (policy, failures, dice, n)
+      order by c.n`,
     [
       cases.map(([policy]) => JSON.stringify(policy)),
       cases.map(([, n]) => n),

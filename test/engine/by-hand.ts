@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto'
 import type { TestRowlock } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
-// biome-ignore lint/suspicious/noExplicitAny: rows are what the statement says
+/** Rows are what the statement says. */
 export type Row = any
 
 /** Whatever can run a statement: the test's database, or one session of it. */

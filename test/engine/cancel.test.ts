@@ -141,7 +141,7 @@ describe('a running job', () => {
     },
   )
 
-  test('that becomes a dead letter under a request which came after the look for one is cancelled by the next sweep', async () => {
+  test('that becomes a dead letter under a request that came after the look is cancelled by a sweep', async () => {
     const { id, job } = await running()
     await db.sql('update rowlock.running set max_attempts = 1 where id = $1', [id])
     // The move stands still in its middle, its snapshot taken.

@@ -265,7 +265,7 @@ describe('locks', () => {
     expect(await running()).toBe(0)
   })
 
-  test('a heartbeat passes beside a claim in flight; the end of the worker waits for it and leaves no orphan', async () => {
+  test('a heartbeat passes beside a claim in flight; the end of the worker waits and leaves no orphan', async () => {
     await enqueue(db)
     const session = await db.session()
     await session.query('begin')
@@ -322,7 +322,7 @@ describe('every plan claims the same', () => {
   })
 })
 
-test('six claimers beside sessions that reprioritise, run now and cancel: none twice, none lost, none too many', async () => {
+test('six claimers beside sessions that reprioritise, run and cancel: none twice, lost or too many', async () => {
   const next = random(seedOf('claim'))
   const count = 5000
   await fill(db, count, {

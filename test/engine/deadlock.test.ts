@@ -96,24 +96,30 @@ function shuffled(ids: string[]): string[] {
 /** The same jobs again: some wait, some run (half of them orphans), some are dead; a few were asked to stop. */
 async function scene(): Promise<string[]> {
   await db.sql(
-    'truncate rowlock.waiting, rowlock.running, rowlock.dead_letter, rowlock.finished, rowlock.dedupe, rowlock.cancel_request, rowlock.attempt',
+    `truncate rowlock.waiting, rowlock.running, rowlock.dead_letter, rowlock.finished, rowlock.dedupe,
+              rowlock.cancel_request, rowlock.attempt`,
   )
   await db.sql(
     `with ids as (select nextval('rowlock.job_id') as id, n from generate_series(1, $1) as n),
-     keyed as (insert into rowlock.dedupe (queue, key, job_id) select 'meet', 'key' || id % $1, id from ids where n % 4 <> 3 returning 1),
+     keyed as (
+       insert into rowlock.dedupe (queue, key, job_id)
+       select 'meet', 'key' || id % $1, id from ids where n % 4 <> 3 returning 1),
      waits as (
        insert into rowlock.waiting (id, available_at, enqueued_at, expires_at, queue, kind, dedupe_key, input)
-       select id, now(), now(), case when n % 8 = 0 then now() end, 'meet', 'k', 'key' || id % $1, '{}' from ids where n % 4 = 0),
+       select id, now(), now(), case when n % 8 = 0 then now() end, 'meet', 'k', 'key' || id % $1, '{}'
+         from ids where n % 4 = 0),
      runs as (
        insert into rowlock.running (id, claimed_at, started_at, available_at, enqueued_at, claim_id, worker_id, attempt,
               priority, failures, losses, queue, kind, dedupe_key, input)
        select id, now(), case when n % 5 = 0 then now() end, now(), now(), gen_random_uuid(),
-              case when n % 4 = 1 then $2::uuid else gen_random_uuid() end, 1, 0, 0, 0, 'meet', 'k', 'key' || id % $1, '{}'
+              case when n % 4 = 1 then $2::uuid else gen_random_uuid() end, 1, 0, 0, 0,
+              'meet', 'k', 'key' || id % $1, '{}'
          from ids where n % 4 in (1, 2)),
      asked as (insert into rowlock.cancel_request (job_id, requested_at) select id, now() from ids where n % 9 = 1)
-     insert into rowlock.dead_letter (id, dead_at, available_at, enqueued_at, attempt, priority, failures, losses, queue, kind,
-            dedupe_key, cause, input)
-     select id, now(), now(), now(), 1, 0, 1, 0, 'meet', 'k', 'key' || id % $1, 'Error', '{}' from ids where n % 4 = 3`,
+     insert into rowlock.dead_letter (id, dead_at, available_at, enqueued_at, attempt, priority, failures, losses,
+            queue, kind, dedupe_key, cause, input)
+     select id, now(), now(), now(), 1, 0, 1, 0, 'meet', 'k', 'key' || id % $1, 'Error', '{}'
+       from ids where n % 4 = 3`,
     [JOBS, hand.id],
   )
   const rows = await db.sql(

@@ -45,7 +45,8 @@ const again = async (queue: string) =>
 /** Every key names a live job of its queue that has it, and every live job with a key has its row. */
 async function sound(): Promise<void> {
   const stray = await db.sql(
-    `with live as (select id, queue, dedupe_key from rowlock.waiting union all select id, queue, dedupe_key from rowlock.running)
+    `with live as (select id, queue, dedupe_key from rowlock.waiting
+                   union all select id, queue, dedupe_key from rowlock.running)
      select d.queue, d.key, d.job_id, l.id from rowlock.dedupe d
        full join (select * from live where dedupe_key is not null) l
          on l.id = d.job_id and l.queue = d.queue and l.dedupe_key = d.key

@@ -23,7 +23,8 @@ async function installed(schema: string): Promise<void> {
 
 const setNow = (expression: string) =>
   database.query(
-    `create or replace function rowlock.now() returns timestamptz language sql volatile as $n$ select ${expression} $n$`,
+    `create or replace function rowlock.now() returns timestamptz language sql volatile
+     as $n$ select ${expression} $n$`,
   )
 const days = async () => {
   const rows = await database.query<{ day: string }>(
@@ -67,7 +68,7 @@ test('inputs that lie in payload go with their day, and no others', async () => 
   expect(row).toEqual({ n: '100', least: '2401' })
 })
 
-test('a day begins at midnight UTC whatever the role’s zone and style of dates, and meets those of other roles', async () => {
+test('a day begins at midnight UTC whatever the role’s zone and date style, and meets those of others', async () => {
   await installed('rowlock')
   const name = new URL(created.url).pathname.slice(1)
   for (const setting of [

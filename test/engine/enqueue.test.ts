@@ -56,7 +56,8 @@ test('every option is stored as it was given', async () => {
 test('delay and expires_in count from now, by the clock of the database', async () => {
   const id = await enqueue(db, { delay: '10 minutes', expires_in: '1 hour' })
   const [row] = await db.sql(
-    `select extract(epoch from available_at - enqueued_at)::float as due, extract(epoch from expires_at - enqueued_at)::float as late
+    `select extract(epoch from available_at - enqueued_at)::float as due,
+            extract(epoch from expires_at - enqueued_at)::float as late
        from rowlock.job where id = $1`,
     [id],
   )
@@ -296,7 +297,8 @@ describe('in the caller’s transaction', () => {
     await db.sql('create table invoice (number integer primary key)')
     await db.sql(`create function invoice_changed() returns trigger language plpgsql as $$
       begin
-        perform rowlock.enqueue('sync-invoice', jsonb_build_object('number', new.number), jsonb_build_object('dedupe_key', new.number::text));
+        perform rowlock.enqueue('sync-invoice', jsonb_build_object('number', new.number),
+          jsonb_build_object('dedupe_key', new.number::text));
         return new;
       end $$`)
     await db.sql(

@@ -256,7 +256,8 @@ describe('set_queue', () => {
       { retention_days: days, target_wait: '30 s' },
     ])
     const [row] = await db.sql(
-      `select retention_days, extract(epoch from target_wait)::integer as wait from rowlock.queue where name = 'classes'`,
+      `select retention_days, extract(epoch from target_wait)::integer as wait
+         from rowlock.queue where name = 'classes'`,
     )
     expect(row).toEqual({ retention_days: days, wait: 30 })
   })

@@ -116,7 +116,13 @@ const ASKED_TWICE: Probe = async (db) => {
 }
 
 const MUTANTS: [what: string, verb: string, find: string, replace: string, probe: Probe][] = [
-  ['rows that others hold are skipped', 'claim', 'for update skip locked) as s', 'for update) as s', PASSED_BY],
+  [
+    'rows that others hold are skipped',
+    'claim',
+    'for update skip locked) as s',
+    'for update) as s',
+    PASSED_BY,
+  ],
   ['a claim needs a living lease', 'claim', 'and w.expires_at > v_now for', 'for', LEASED],
   [
     'the oldest of a line comes first',

@@ -53,7 +53,7 @@ describe('blocks read by a claim', () => {
     ).toBeLessThanOrEqual(900)
   })
 
-  test('are the same whatever stands in other lines: 100,000 older jobs of foreign kinds, 50,000 scheduled ones', async () => {
+  test('are the same whatever stands in other lines: 100,000 older foreign jobs, 50,000 scheduled ones', async () => {
     await fill(db, 200)
     const alone = await buffersOfClaim()
     await fill(db, 100_000, {
@@ -107,7 +107,7 @@ describe('plans', () => {
   const nodesOn = (plans: { nodes: Row[] }[], relation: string) =>
     plans.flatMap(({ nodes }) => nodes).filter((node) => node['Relation Name'] === relation)
 
-  test('of a claim: heads and rows come from the dispatch index in its order, and are found again by their place', async () => {
+  test('of a claim: heads and rows come from the dispatch index in its order and are found by place', async () => {
     const plans = await plansOf(CLAIM, [hand.id, wants({ kinds: ['k', 'foreign1'] })])
     const locking = plans.filter(({ query }) => query.includes('for update skip locked'))
     expect(locking.length).toBeGreaterThan(0)

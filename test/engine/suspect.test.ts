@@ -70,7 +70,7 @@ test('a suspect holds up neither its own line nor lower ones, though there is al
   expect(await db.value('select count(*)::int from rowlock.waiting where priority = 0')).toBe(1)
 })
 
-test('a suspect that waited longer than its queue promises goes first before long, whatever stands above it', async () => {
+test('a suspect that waited longer than its queue promises soon goes first, whatever stands above it', async () => {
   const suspect = await enqueue(db)
   await lose(suspect, 2)
   await db.sql(`update rowlock.waiting set available_at = available_at - interval '2 minutes'`)

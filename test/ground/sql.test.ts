@@ -157,7 +157,8 @@ describe('a backoff', () => {
     const cases = sample(fc.tuple(policies, failures, dice), 1000)
     const rows = await db.sql<{ fault: string | null; ms: string }>(
       `select rowlock.backoff_fault(c.policy) as fault, rowlock.backoff_ms(c.policy, c.failures, c.random) as ms
-         from unnest($1::jsonb[], $2::integer[], $3::double precision[]) with ordinality as c (policy, failures, random, n)
+         from unnest($1::jsonb[], $2::integer[], $3::double precision[]) with ordinality
+                as c (policy, failures, random, n)
         order by c.n`,
       [
         cases.map(([policy]) => policy && JSON.stringify(policy)),

@@ -69,7 +69,8 @@ const LIFE = `
     const { id } = await rowlock.enqueue(hello, { to: 'you' })
     let worker
     await new Promise((resolve, reject) => {
-      worker = rowlock.worker({ handlers: [handle(hello, async ({ input }) => { setTimeout(resolve, 50); return input.to })] })
+      const greet = handle(hello, async ({ input }) => { setTimeout(resolve, 50); return input.to })
+      worker = rowlock.worker({ handlers: [greet] })
       worker.start().catch(reject)
     })
     await worker.stop()
@@ -139,7 +140,9 @@ test('a CommonJS module requires it and a job runs', async () => {
 test('its subpaths can be imported', async () => {
   writeFileSync(
     join(project, 'subpaths.mjs'),
-    `import { drain } from 'rowlock/testing'\nimport { startEmbedded } from 'rowlock/embedded'\nconsole.log(typeof drain, typeof startEmbedded)`,
+    `import { drain } from 'rowlock/testing'
+     import { startEmbedded } from 'rowlock/embedded'
+     console.log(typeof drain, typeof startEmbedded)`,
   )
   const { stdout } = await node(['subpaths.mjs'], project)
   expect(stdout.trim()).toBe('function function')
