@@ -46,14 +46,15 @@ export class Lease {
     if (this.#ended) return
     this.#workerId = workerId
     this.#until = sentAt + this.#leaseMs
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.check(), Math.max(1, this.#until - performance.now()) + 1)
+    this.#watch()
   }
 
   /** Notice that the lease is over, also after the process slept or its event loop was blocked. */
   check(): void {
-    if (this.#workerId === undefined || this.holds) return
-    this.lose()
+    if (this.#workerId === undefined) return
+    // A timer may fire a fraction of a millisecond early; then the lease still holds, and is watched on.
+    if (this.holds) this.#watch()
+    else this.lose()
   }
 
   /** The lease is over, for ever. */
@@ -68,6 +69,11 @@ export class Lease {
   end(): void {
     this.#ended = true
     this.#drop()
+  }
+
+  #watch(): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => this.check(), Math.ceil(this.leftMs) + 1)
   }
 
   #drop(): void {

@@ -31,6 +31,15 @@ test('a lease that runs out is lost once, by itself', async () => {
   expect(lease.lastWorkerId).toBeUndefined()
 })
 
+test('so are all of many, whatever the fraction of a millisecond they began at', async () => {
+  const leases = Array.from({ length: 300 }, (_, n) => {
+    const made = make(20)
+    made.lease.granted('a', performance.now() - (n % 100) / 100)
+    return made
+  })
+  await until('each is lost', () => leases.every(({ lost }) => lost.length === 1), { withinMs: 5_000 })
+})
+
 test('one that was extended is not', () => {
   const { lease, lost } = make(60_000)
   lease.granted('a', performance.now() - 59_999)
