@@ -4,6 +4,7 @@
 import { accessSync, constants, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 
 export interface StateFolder {
   readonly path: string
@@ -13,7 +14,7 @@ export interface StateFolder {
   clear(): void
 }
 
-const project = new URL('../../', import.meta.url).pathname
+const project = fileURLToPath(new URL('../../', import.meta.url))
 
 export function openStateFolder(): StateFolder {
   const isKept = canMake(wanted())
@@ -25,7 +26,7 @@ export function openStateFolder(): StateFolder {
 }
 
 /** One for each account, so that a demo as root does not stand in the way of one as an ordinary user. */
-const wanted = () => join(decodeURIComponent(project), '.state/demo', String(process.getuid?.() ?? 'user'))
+const wanted = () => join(project, '.state/demo', String(process.getuid?.() ?? 'user'))
 
 function canMake(path: string): boolean {
   try {

@@ -4,11 +4,12 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { startedAt } from '../../src/embedded/alive.ts'
 import { until } from '../support/until.ts'
 
-const demo = new URL('../../demo', import.meta.url).pathname
+const demo = fileURLToPath(new URL('../../demo', import.meta.url))
 
 interface Ended {
   readonly code: number | null
