@@ -110,3 +110,12 @@ test('the release is that of the package', () => {
   const { version } = JSON.parse(read('package.json')) as { version: string }
   expect(read('src/engine/release.ts')).toContain(`'${version}'`)
 })
+
+test('no path is read out of a file URL as text: blanks and other signs would be escaped in it', () => {
+  const all = ['src', 'test', 'examples', 'scripts'].flatMap((folder) => [
+    ...filesOf(folder, '.ts'),
+    ...filesOf(folder, '.mjs'),
+  ])
+  const wrong = /import\.meta\.url\)\.pathname/
+  expect([...all, 'vitest.config.ts'].filter((path) => wrong.test(read(path)))).toEqual([])
+})
