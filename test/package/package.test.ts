@@ -53,7 +53,7 @@ beforeAll(async () => {
   mkdirSync(project)
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }')
   const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline']
-  await exec('npm', ['install', ...flags, tarball, '@types/node@20'], { cwd: project })
+  await exec('npm', ['install', ...flags, tarball, 'pg', 'zod', '@types/node@20'], { cwd: project })
 }, 180_000)
 
 afterAll(async () => {
@@ -192,6 +192,15 @@ test.each([
     expect(stdout).toBe('')
   },
 )
+
+test('the program of the README runs as it stands, in a folder that npm has just begun, and runs again', async () => {
+  const [, quickstart] = readFileSync(join(ROOT, 'README.md'), 'utf8').match(/```ts\n([\s\S]*?)```/)!
+  writeFileSync(join(project, 'quickstart.mts'), quickstart!)
+  for (const start of ['first', 'second']) {
+    const { stdout } = await node([bin('tsx/dist/cli.mjs'), 'quickstart.mts'], project)
+    expect({ start, stdout }).toEqual({ start, stdout: 'welcome, ada@example.org (attempt 1)\n' })
+  }
+}, 60_000)
 
 test('the command line runs from an installed package', async () => {
   const { stdout } = await node([join(project, 'node_modules/.bin/rowlock'), 'migrate'], project)
