@@ -5,6 +5,7 @@
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "looked_ms": …}.
+--   The last figure of a job is how long it may still wait for its start, in ms, or null.
 --   A short claim is no proof of emptiness; where more is known to be due, next_due is not after now. Jobs come in no
 --   order.
 -- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
@@ -188,7 +189,8 @@ begin
     select json_agg(json_build_array(
              t.id::text, t.queue, t.kind, t.priority, t.attempt, t.failures, t.input, t.input is null,
              rowlock.ms(t.available_at), rowlock.ms(t.enqueued_at), rowlock.length_ms(t.timeout), t.max_attempts,
-             t.tenant_id, t.dedupe_key, t.idempotency_key, t.metadata, t.retried_from::text, t.losses))
+             t.tenant_id, t.dedupe_key, t.idempotency_key, t.metadata, t.retried_from::text, t.losses,
+             case when isfinite(t.expires_at) then rowlock.length_ms(t.expires_at - v_now) end))
       into v_jobs
       from taken t;
   end if;

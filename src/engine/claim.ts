@@ -42,6 +42,8 @@ export interface ClaimedJob {
   readonly metadata: Readonly<Record<string, unknown>> | null
   readonly retriedFrom: string | null
   readonly losses: number
+  /** When it has expired unless it has started, or null. Unit: ms of the monotonic clock. */
+  readonly expiresAt: number | null
 }
 
 /** What one look of a worker saw and took. */
@@ -78,6 +80,7 @@ type Row = [
   Record<string, unknown> | null,
   string | null,
   number,
+  number | null,
 ]
 
 interface Reply {
@@ -110,8 +113,10 @@ export async function claim(
     [workerId, JSON.stringify(wants), sleepingMs === null ? null : String(sleepingMs)],
     { timeoutMs },
   )
+  // Counted from the answer: what has expired by this count has expired for the server too.
+  const answeredAt = performance.now()
   return {
-    jobs: reply.jobs.map((row) => read(row, reply.claim_id)).sort(byOrder),
+    jobs: reply.jobs.map((row) => read(row, reply.claim_id, answeredAt)).sort(byOrder),
     alone: reply.alone,
     found: reply.found,
     nowMs: reply.now,
@@ -122,7 +127,7 @@ export async function claim(
   }
 }
 
-function read(row: Row, claimId: string): ClaimedJob {
+function read(row: Row, claimId: string, answeredAt: number): ClaimedJob {
   return {
     id: row[0],
     claimId,
@@ -143,6 +148,7 @@ function read(row: Row, claimId: string): ClaimedJob {
     metadata: row[15],
     retriedFrom: row[16],
     losses: row[17],
+    expiresAt: row[18] === null ? null : answeredAt + row[18],
   }
 }
 

@@ -118,5 +118,6 @@ function claimedJob(
     metadata: job.metadata ?? null,
     retriedFrom: job.retriedFrom ?? null,
     losses: 0,
+    expiresAt: null,
   }
 }

@@ -117,7 +117,10 @@ export class Crew {
   #fill(): void {
     const { isOpen, lease } = this.#options
     if (!isOpen() || !lease.holds) return
-    for (const job of this.slots.takeStartable()) void this.#run(job)
+    const { startable, expired } = this.slots.takeStartable()
+    // Given back, they are cancelled: to expire is the database's word.
+    this.handBack(expired)
+    for (const job of startable) void this.#run(job)
   }
 
   async #run(job: ClaimedJob): Promise<void> {

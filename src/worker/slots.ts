@@ -10,6 +10,11 @@ interface Room extends ServedQueue {
   readonly prefetched: ClaimedJob[]
 }
 
+interface Startable {
+  readonly startable: readonly ClaimedJob[]
+  readonly expired: readonly ClaimedJob[]
+}
+
 /** Counts who runs, who is stuck and who waits, queue by queue. */
 export class Slots {
   readonly #rooms: ReadonlyMap<string, Room>
@@ -57,23 +62,36 @@ export class Slots {
     return this.takeUnstarted()
   }
 
-  /** The next jobs to start; each has its slot from now on. */
-  takeStartable(): ClaimedJob[] {
+  /** The next jobs to start, which have their slots from now on; and those whose turn comes after they expired. */
+  takeStartable(): Startable {
+    const now = performance.now()
     if (this.#alone !== undefined) {
       const { job, started } = this.#alone
-      if (started || this.running - this.stuck > 0) return []
+      if (started || this.running - this.stuck > 0) return { startable: [], expired: [] }
+      if (isOver(job, now)) {
+        this.#alone = undefined
+        return { startable: [], expired: [job] }
+      }
       this.#alone.started = true
       this.#room(job).running++
-      return [job]
+      return { startable: [job], expired: [] }
     }
     const startable: ClaimedJob[] = []
+    const expired: ClaimedJob[] = []
     for (const room of this.#rooms.values()) {
-      const free = Math.min(room.concurrency - room.running, room.prefetched.length)
-      if (free <= 0) continue
-      room.running += free
-      startable.push(...room.prefetched.splice(0, free))
+      let taken = 0
+      while (taken < room.prefetched.length && room.running < room.concurrency) {
+        const job = room.prefetched[taken++]!
+        if (isOver(job, now)) {
+          expired.push(job)
+          continue
+        }
+        room.running++
+        startable.push(job)
+      }
+      room.prefetched.splice(0, taken)
     }
-    return startable
+    return { startable, expired }
   }
 
   isAlone(job: ClaimedJob): boolean {
@@ -147,3 +165,5 @@ export class Slots {
     return this.#rooms.get(job.queue)!
   }
 }
+
+const isOver = ({ expiresAt }: ClaimedJob, now: number): boolean => expiresAt !== null && now >= expiresAt

@@ -30,6 +30,7 @@ function claimed(id: number, line: Partial<ClaimedJob> = {}): ClaimedJob {
     metadata: null,
     retriedFrom: null,
     losses: 0,
+    expiresAt: null,
     ...line,
   }
 }
