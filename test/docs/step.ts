@@ -19,44 +19,49 @@ interface SqlOptions {
   readonly waits?: string
 }
 
-/** Blocks that wait for a lock; what they print comes with the next block of their session. */
-const waiting = new Map<string, Promise<void>>()
+/** Blocks that wait for a lock; what they print is kept for the next block of their session. */
+const waiting = new Map<string, Promise<string[]>>()
 
 /** Run a block's statements one by one, and print what they answer. */
 export async function sql(text: string, options: SqlOptions): Promise<void> {
   const name = options.session ?? 'main'
   const client = await session(name)
-  await waiting.get(name)
+  for (const line of (await waiting.get(name)) ?? []) console.log(line)
   waiting.delete(name)
   const done = runAll(client, text, options)
-  if (options.waits === undefined) return done
+  if (options.waits === undefined) {
+    for (const line of await done) console.log(line)
+    return
+  }
   waiting.set(name, done)
   done.catch(() => {}) // it is awaited later
   await untilBlocked(client, done)
 }
 
 /** One that fails ends the block. */
-async function runAll(client: pg.Client, text: string, options: SqlOptions): Promise<void> {
+async function runAll(client: pg.Client, text: string, options: SqlOptions): Promise<string[]> {
+  const lines: string[] = []
   let refused: { code?: string; message?: string } | undefined
   for (const statement of statementsOf(text)) {
     try {
       const result = (await client.query(statement)) as pg.QueryResult
-      if (result.fields.length > 0) print(result)
+      if (result.fields.length > 0) lines.push(...tableOf(result))
     } catch (error) {
       refused = error as { code?: string; message?: string }
       if (options.fails === undefined) throw error
-      console.log(`ERROR:  ${refused.message}`)
+      lines.push(`ERROR:  ${refused.message}`)
       break
     }
   }
-  if (options.fails === undefined) return
+  if (options.fails === undefined) return lines
   if (refused === undefined) throw new Error('a block that must fail was carried out')
   if (options.fails !== '' && refused.code !== options.fails) {
     throw new Error(`must fail with ${options.fails}, failed with ${refused.code}: ${refused.message}`)
   }
+  return lines
 }
 
-async function untilBlocked(client: pg.Client, done: Promise<void>): Promise<void> {
+async function untilBlocked(client: pg.Client, done: Promise<unknown>): Promise<void> {
   let isDone = false
   const end = () => {
     isDone = true
@@ -90,11 +95,13 @@ async function session(name: string): Promise<pg.Client> {
   return client
 }
 
-function print({ fields, rows }: pg.QueryResult): void {
+function tableOf({ fields, rows }: pg.QueryResult): string[] {
   const table = [
     fields.map(({ name }) => name),
     ...rows.map((row) => fields.map(({ name }) => row[name] ?? '')),
   ]
-  for (const cells of table) console.log(` ${cells.join(' | ')}`)
-  console.log(`(${rows.length} ${rows.length === 1 ? 'row' : 'rows'})`)
+  return [
+    ...table.map((cells) => ` ${cells.join(' | ')}`),
+    `(${rows.length} ${rows.length === 1 ? 'row' : 'rows'})`,
+  ]
 }
