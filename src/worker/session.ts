@@ -5,6 +5,9 @@ import type { PooledClient, Queryable } from '../engine/seam.ts'
 import { isConnectionError } from '../engine/translate.ts'
 import { RowlockError } from '../ground/errors.ts'
 
+/** A rollback takes no time: one that does stands behind a statement that still runs. */
+const ROLLBACK_MS = 1_000
+
 /** One connection with one transaction, for one handler. */
 export class Session {
   readonly #client: PooledClient
@@ -14,6 +17,7 @@ export class Session {
   readonly #timeoutMs: number
   #isOpen = true
   #isCut = false
+  #isBroken = false
   #isReleased = false
   #mark: { readonly pid: number; readonly began: string } | undefined
   #ended: Promise<unknown> | undefined
@@ -36,20 +40,21 @@ export class Session {
   readonly tx: Queryable = {
     query: async (text: string, values?: unknown[]) => {
       if (!this.#isOpen) throw new RowlockError('CLOSED', 'the transaction of this handler has ended')
-      return this.#client.query(text, values)
+      return this.#noting(this.#client.query(text, values))
     },
+  }
+
+  /** Whether the connection itself failed. What a handler throws says nothing of that. */
+  get isBroken(): boolean {
+    return this.#isBroken
   }
 
   /** The server ends by itself what outlives this. */
   async begin(leftMs: number): Promise<void> {
     const once = { timeoutMs: this.#timeoutMs }
-    await this.#transactions.queryOn(
-      this.#client,
-      'begin isolation level read committed read write',
-      [],
-      once,
-    )
-    const [mark] = await this.#transactions.queryOn<{ pid: number; began: string }>(
+    const begin = 'begin isolation level read committed read write'
+    await this.#noting(this.#transactions.queryOn(this.#client, begin, [], once))
+    const asked = this.#transactions.queryOn<{ pid: number; began: string }>(
       this.#client,
       `select pg_backend_pid() as pid, extract(epoch from now())::text as began,
               set_config('statement_timeout', $1::text, true),
@@ -57,15 +62,17 @@ export class Session {
       [String(leftMs)],
       once,
     )
-    this.#mark = mark
+    ;[this.#mark] = await this.#noting(asked)
   }
 
   call<T>(verb: string, args: string, values: unknown[]): Promise<T> {
-    return this.#transactions.callOn<T>(this.#client, verb, args, values, { timeoutMs: this.#timeoutMs })
+    const once = { timeoutMs: this.#timeoutMs }
+    return this.#noting(this.#transactions.callOn<T>(this.#client, verb, args, values, once))
   }
 
   async commit(): Promise<void> {
-    await this.#transactions.queryOn(this.#client, 'commit', [], { timeoutMs: this.#timeoutMs })
+    const once = { timeoutMs: this.#timeoutMs }
+    await this.#noting(this.#transactions.queryOn(this.#client, 'commit', [], once))
   }
 
   /** The session ended although nobody here cut it. */
@@ -73,17 +80,52 @@ export class Session {
     this.#onGone = listener
   }
 
-  /**
-   * At an abort: what the handler waits for fails at once, and nothing of it can commit. A server that is in the middle
-   * of a statement notices a closed socket only at its end, and holds its locks until then: it is told by another way.
-   */
+  /** At an abort: what the handler waits for fails at once, and nothing of it can commit. */
   cut(): void {
     if (this.#isCut || !this.#isOpen) return
     this.#isCut = true
     const { connection } = this.#client as { connection?: { stream?: { destroy?: () => void } } }
     connection?.stream?.destroy?.()
+    this.#ended ??= this.#terminate()
+  }
+
+  /** Resolves when the server has let go of the job's row: an outcome that came before would wait for it. */
+  async rollback(): Promise<void> {
+    this.#isOpen = false
+    if (!this.#isBroken && !this.#isCut) {
+      const once = { timeoutMs: Math.min(ROLLBACK_MS, this.#timeoutMs) }
+      try {
+        await this.#transactions.queryOn(this.#client, 'rollback', [], once)
+      } catch {
+        this.#isBroken = true
+      }
+    }
+    this.release()
+    await this.#ended
+  }
+
+  /** Back to the pool, or, when it is no good any more, away. */
+  release(): void {
+    this.#isOpen = false
+    if (this.#isReleased) return
+    this.#isReleased = true
+    const isUseless = this.#isBroken || this.#isCut
+    if (isUseless) {
+      this.#ended ??= this.#terminate()
+    } else {
+      this.#client.removeListener?.('error', this.#gone)
+      this.#client.removeListener?.('end' as 'error', this.#gone)
+    }
+    this.#client.release(isUseless)
+  }
+
+  /**
+   * A server that is in the middle of a statement notices a closed socket only at its end, and holds its locks until
+   * then: it is told by another way.
+   */
+  async #terminate(): Promise<void> {
     if (this.#mark === undefined) return
-    this.#ended = this.#beside
+    await this.#beside
       .query(
         `select pg_terminate_backend(a.pid) from pg_stat_activity a
           where a.pid = $1::text::integer and extract(epoch from a.xact_start) = $2::text::numeric`,
@@ -93,33 +135,24 @@ export class Session {
       .catch(() => {}) // then the timeouts of the transaction end it
   }
 
-  async rollback(isBroken = false): Promise<void> {
-    this.#isOpen = false
-    if (!isBroken && !this.#isCut) {
-      try {
-        await this.#transactions.queryOn(this.#client, 'rollback', [], { timeoutMs: this.#timeoutMs })
-        return this.release()
-      } catch (error) {
-        isBroken = isConnectionError(error)
-      }
+  async #noting<T>(asked: Promise<T>): Promise<T> {
+    try {
+      return await asked
+    } catch (error) {
+      if (isEndOfSession(error)) this.#isBroken = true
+      throw error
     }
-    this.release(true)
-    // The job's row is locked until the server has let go: an outcome that came before would wait for it.
-    await this.#ended
-  }
-
-  release(isBroken = false): void {
-    this.#isOpen = false
-    if (this.#isReleased) return
-    this.#isReleased = true
-    if (!isBroken && !this.#isCut) {
-      this.#client.removeListener?.('error', this.#gone)
-      this.#client.removeListener?.('end' as 'error', this.#gone)
-    }
-    this.#client.release(isBroken || this.#isCut)
   }
 
   readonly #gone = () => {
+    this.#isBroken = true
     if (this.#isOpen && !this.#isCut) this.#onGone?.()
   }
+}
+
+/** A server that goes on after an error says so, whatever its code: 08006 may be that of a foreign table. */
+function isEndOfSession(error: unknown): boolean {
+  const { severity } = (error ?? {}) as { severity?: unknown }
+  if (severity === undefined) return isConnectionError(error)
+  return severity === 'FATAL' || severity === 'PANIC'
 }

@@ -2,7 +2,6 @@
 
 import { type Outcome, outcomesJson } from '../engine/finish.ts'
 import { start } from '../engine/lease.ts'
-import { isConnectionError } from '../engine/translate.ts'
 import { wereWritten } from '../engine/were-written.ts'
 import { isRowlockError, RowlockError } from '../ground/errors.ts'
 import type { HandlerContext, TransactionContext } from './handler.ts'
@@ -47,9 +46,8 @@ export async function runInTransaction(
     await settle(outcome, session, options)
     await commit(outcome, session, options)
   } catch (error) {
-    const isBroken = isConnectionError(error)
-    if (!isBroken && run.abortCause !== 'lease_lost') await unmark()
-    await session.rollback(isBroken)
+    if (!session.isBroken && run.abortCause !== 'lease_lost') await unmark()
+    await session.rollback()
     throw error
   } finally {
     run.onAbort(undefined)
@@ -90,7 +88,7 @@ async function begin(run: Run, options: RunnerOptions): Promise<Session | undefi
     await session.rollback()
     return undefined
   } catch (error) {
-    await session.rollback(isConnectionError(error))
+    await session.rollback()
     if (isRowlockError(error, 'LEASE_LOST')) return undefined
     throw error
   }
@@ -116,7 +114,7 @@ async function commit(outcome: Outcome, session: Session, options: RunnerOptions
   try {
     await session.commit()
   } catch (error) {
-    if (!isConnectionError(error)) throw error
+    if (!session.isBroken) throw error
     const written = await wereWritten(options.database, [outcome], options.timeoutMs).catch(() => new Set())
     if (!written.has(outcome.id)) throw error
   }

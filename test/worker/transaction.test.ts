@@ -8,6 +8,7 @@ import {
   handleInTransaction,
   isAborted,
   isRowlockError,
+  permanent,
   snooze,
 } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -35,6 +36,8 @@ afterAll(async () => {
 
 const job = defineJob<string, string>('write', { retry: { backoff: fixed('1h') } })
 const other = defineJob('other')
+const sleeping = `select count(*)::integer from pg_stat_activity
+  where datname = current_database() and query like 'select pg_sleep(60)%' and state = 'active'`
 const written = () => rig.db.value<number>('select count(*)::integer from business')
 type Context = Parameters<Parameters<typeof handleInTransaction<typeof job>>[1]>[0]
 const write = ({ tx, job }: Context, note = '') =>
@@ -193,6 +196,40 @@ test('a job that was taken away before its end commits nothing', async () => {
   expect((await rig.rowlock.job(id))?.state).toBe('running')
 })
 
+test('a throw beside a statement that still runs ends it, and holds up the outcome of no other job', async () => {
+  const handler = handleInTransaction(job, async ({ tx }) => {
+    tx.query('select pg_sleep(60)').catch(() => {})
+    await until('it sleeps', () => rig.db.value(sleeping))
+    throw new Error('changed my mind')
+  })
+  await rig.start({ handlers: [handler, handle(other, () => {})] })
+  const { id } = await rig.rowlock.enqueue(job, '')
+  const row = await rig.becomes(id, 'retryable')
+  expect(row.attempts).toMatchObject([{ outcome: 'failed', error: { message: 'changed my mind' } }])
+  expect(await rig.db.value(sleeping)).toBe(0)
+  await rig.becomes((await rig.rowlock.enqueue(other, null)).id, 'done')
+})
+
+test('what a handler throws says nothing of its connection, whatever its words', async () => {
+  const pids = new Set<number>()
+  const handler = handleInTransaction(job, async ({ tx, input }) => {
+    const [row] = (await tx.query('select pg_backend_pid() as pid')).rows
+    pids.add(row.pid)
+    const error = Object.assign(new Error('request timeout: socket terminated'), { code: 'ECONNRESET' })
+    throw input === 'permanent' ? permanent(error) : error
+  })
+  // The reaper sweeps every 100 ms.
+  await rig.start({ handlers: [handler], queues: { default: { concurrency: 1 } } })
+  const all = await rig.rowlock.enqueueMany(
+    Array.from({ length: 300 }, (_, n) => job.with(n % 2 ? 'permanent' : 'plain')),
+  )
+  for (const [n, { id }] of all.entries()) {
+    const { attempts } = await rig.becomes(id, n % 2 ? 'failed' : 'retryable')
+    expect(attempts).toMatchObject([{ outcome: 'failed', cause: 'ECONNRESET' }])
+  }
+  expect(pids.size).toBe(1)
+})
+
 test('a session that the server ends gives its job back, although the lease lives', async () => {
   let aborted: unknown
   let calls = 0
@@ -230,9 +267,6 @@ const abortOf = (signal: AbortSignal) =>
   })
 
 describe('an abort', () => {
-  const sleeping = `select count(*)::integer from pg_stat_activity
-    where datname = current_database() and query like 'select pg_sleep(60)%' and state = 'active'`
-
   test('by the timeout cuts a statement that runs, here and at the server', async () => {
     const handler = handleInTransaction(job, async (context) => {
       await write(context)
