@@ -1,7 +1,8 @@
 -- Take due jobs under the worker's lease, for several queues at once.
 --
--- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": [{"kind", "priority", "at", "id"} …]}]; `from` is where
---   the worker's frontier stands, line by line; a line without one is looked at from its beginning.
+-- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": [{"kind", "priority", "at", "id"} …], "alone": bool}];
+--   `from` is where the worker's frontier stands, line by line; a line without one is looked at from its beginning;
+--   `alone` false: suspects are passed by.
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "looked_ms": …}.
@@ -57,15 +58,16 @@ begin
   end if;
 
   for v_want in
-    select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from"
-      from jsonb_to_recordset(p_wants) as w (queue text, "limit" integer, kinds text[], "from" jsonb)
+    select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from", w.alone
+      from jsonb_to_recordset(p_wants) as w (queue text, "limit" integer, kinds text[], "from" jsonb, alone boolean)
      where not exists (select from rowlock.queue q where q.name = w.queue and q.paused_at is not null)
      -- No queue is always behind the same others:
      -- a job that must be claimed alone gets its turn at a full worker too.
      order by random()
   loop
     v_left := v_want."limit";
-    v_suspects := exists (select from rowlock.waiting w where w.queue = v_want.queue and w.losses >= 2);
+    v_suspects := v_want.alone is not false and exists (
+      select from rowlock.waiting w where w.queue = v_want.queue and w.losses >= 2);
     -- One claim in four begins with a suspect that waits longer than its queue promises, wherever it stands.
     if v_suspects and v_tids = '{}' and v_left > 0 and random() < 0.25 then
       v_tids := array(

@@ -9,6 +9,8 @@ export interface Want {
   readonly kinds: readonly string[]
   /** Where the frontier stands; a line that is not named is looked at from its beginning. */
   readonly from?: readonly LinePosition[]
+  /** Whether a job that must run alone is welcome. Default true. */
+  readonly alone?: boolean
 }
 
 /** A place in a line. */

@@ -190,6 +190,11 @@ export const LIMITS = table({
     unit: 'count',
     why: 'A job that was lost twice may be what takes its worker down.',
   },
+  aloneWaitMs: {
+    default: MINUTE,
+    unit: 'ms',
+    why: 'A suspect keeps its worker from starting others for this long, and then for as long not at all.',
+  },
   flushMs: { default: 5, min: 0, max: SECOND, unit: 'ms', why: 'Outcomes wait this long for company.' },
   flushJobs: { max: 1_000, unit: 'count', why: 'One finish statement.' },
   maintenanceMs: {

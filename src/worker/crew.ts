@@ -35,6 +35,7 @@ export class Crew {
   readonly slots: Slots
   readonly #options: CrewOptions
   readonly #runs: Runs
+  #aloneTimer: NodeJS.Timeout | undefined
 
   constructor(options: CrewOptions) {
     const { queues, handlers, abortGraceMs } = options.settings
@@ -51,9 +52,7 @@ export class Crew {
       return
     }
     if (alone && first !== undefined) {
-      this.handBack(this.slots.setAlone(first))
-      const { id: jobId, kind, losses } = first
-      this.#options.runner.logger.warn({ jobId, kind, losses }, 'a job that was lost before runs alone')
+      this.#setAlone(first)
     } else {
       this.slots.add(jobs)
     }
@@ -70,12 +69,14 @@ export class Crew {
     this.handBack(this.slots.takeUnstarted())
     const alone = this.slots.takeAlone()
     if (alone !== undefined) this.handBack([alone])
+    clearTimeout(this.#aloneTimer)
   }
 
   /** The right to all of them is gone. */
   lose(): void {
     this.slots.takeUnstarted()
     this.slots.takeAlone()
+    clearTimeout(this.#aloneTimer)
     this.#runs.abortAll('lease_lost')
   }
 
@@ -112,6 +113,23 @@ export class Crew {
   /** By now it does. */
   told(jobs: readonly StartedJob[]): void {
     this.#runs.told(jobs)
+  }
+
+  /** Nothing starts beside this one, and it starts beside nothing: the others have a while to end. */
+  #setAlone(job: ClaimedJob): void {
+    this.handBack(this.slots.setAlone(job))
+    const { settings, runner, onRoom } = this.#options
+    const { id: jobId, kind, losses } = job
+    runner.logger.warn({ jobId, kind, losses }, 'a job that was lost before is to run alone')
+    clearTimeout(this.#aloneTimer)
+    this.#aloneTimer = setTimeout(() => {
+      const unstarted = this.slots.giveUpAlone(job, settings.aloneWaitMs)
+      if (unstarted === undefined) return
+      runner.logger.warn({ jobId, kind }, 'it waited too long for others to end: it is handed back')
+      this.handBack([unstarted])
+      onRoom()
+    }, settings.aloneWaitMs)
+    this.#aloneTimer.unref()
   }
 
   #fill(): void {

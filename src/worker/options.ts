@@ -76,6 +76,8 @@ export interface WorkerSettings {
   readonly abortGraceMs: number
   readonly stuckSlots: number
   readonly flushMs: number
+  /** How long a job that must run alone keeps the others waiting. */
+  readonly aloneWaitMs: number
   readonly maintenanceMs: number
   readonly signals: boolean
   readonly logger: Logger
@@ -159,6 +161,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
       options.stuckSlots === undefined
         ? LIMITS.stuckSlots.default
         : checkInteger(options.stuckSlots, { name: 'stuckSlots', min, max }),
+    aloneWaitMs: LIMITS.aloneWaitMs.default,
     flushMs: length('flush', LIMITS.flushMs, LIMITS.flushMs.default),
     maintenanceMs: length('maintenance', LIMITS.maintenanceMs, LIMITS.maintenanceMs.default),
     signals: options.signals ?? false,

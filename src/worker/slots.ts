@@ -21,6 +21,8 @@ export class Slots {
   readonly #kinds: readonly string[]
   /** A job that was lost twice: it starts when nothing else runs, and nothing starts beside it. */
   #alone: { readonly job: ClaimedJob; started: boolean } | undefined
+  /** Until then none of those is taken. Unit: ms of the monotonic clock. */
+  #noneAloneUntil = Number.NEGATIVE_INFINITY
 
   constructor(queues: readonly ServedQueue[], kinds: readonly string[]) {
     this.#rooms = new Map(
@@ -38,11 +40,13 @@ export class Slots {
       return free > 0 || (room.prefetch > 0 && room.prefetched.length <= room.prefetch / 2)
     })
     if (!hungry) return []
+    const alone = performance.now() >= this.#noneAloneUntil
     return rooms
       .map((room) => ({
         queue: room.queue,
         limit: room.concurrency + room.prefetch - room.running - room.prefetched.length,
         kinds: this.#kinds,
+        ...(!alone && { alone }),
       }))
       .filter(({ limit }) => limit > 0)
   }
@@ -141,6 +145,14 @@ export class Slots {
     const { job } = this.#alone
     this.#alone = undefined
     return job
+  }
+
+  /** It waited long enough for the others to end: give it up, unless it runs, and take none for so long. */
+  giveUpAlone(job: ClaimedJob, noneForMs: number): ClaimedJob | undefined {
+    if (!this.isAlone(job)) return undefined
+    const unstarted = this.takeAlone()
+    if (unstarted !== undefined) this.#noneAloneUntil = performance.now() + noneForMs
+    return unstarted
   }
 
   get running(): number {

@@ -43,6 +43,7 @@ export interface Want {
   readonly limit?: number
   readonly kinds?: readonly string[]
   readonly from?: readonly { kind: string; priority: number; at: string; id: string }[]
+  readonly alone?: boolean
 }
 
 /** A worker without a process. */

@@ -89,3 +89,13 @@ test('a suspect that is handed back unstarted is one still', async () => {
   await verb(db, 'hand_back', [held(job!)])
   expect(await db.value('select losses from rowlock.waiting where id = $1', [suspect])).toBe(2)
 })
+
+test('a suspect is passed by where it is not welcome, however long it has waited', async () => {
+  const suspect = await enqueue(db)
+  const behind = await enqueue(db)
+  await lose(suspect, 2)
+  await db.sql(`update rowlock.waiting set available_at = available_at - interval '2 minutes'`)
+  expect(await hand.claim([{ alone: false }])).toMatchObject({ ids: [behind], alone: false })
+  for (let i = 0; i < 50; i++) expect((await hand.claim([{ alone: false }])).ids).toEqual([])
+  expect(await hand.claim([{ alone: true }])).toMatchObject({ ids: [suspect], alone: true })
+})
