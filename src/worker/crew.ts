@@ -105,6 +105,11 @@ export class Crew {
     )
   }
 
+  /** Handlers that have not come to an end, spoken for or not. */
+  get handlersLeft(): number {
+    return this.#runs.size
+  }
+
   /** Those that the database does not know to have started. */
   untold(): StartedJob[] {
     return this.#runs.open.filter((run) => !run.told).map((run) => run.asStarted)

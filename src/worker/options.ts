@@ -48,7 +48,10 @@ export interface WorkerOptions {
   readonly flush?: Duration | undefined
   /** How often the worker on duty looks for expired leases. Default 2s. */
   readonly maintenance?: Duration | undefined
-  /** The first SIGTERM or SIGINT drains, the second aborts. Default false: the process is yours. */
+  /**
+   * The first SIGTERM or SIGINT drains, the second aborts; a process that deaf handlers would keep alive after that, or
+   * after too many of them, is ended. Default false: the process is yours.
+   */
   readonly signals?: boolean | undefined
   /** Default: warnings and errors on stderr. */
   readonly logger?: Logger | undefined

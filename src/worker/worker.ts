@@ -50,7 +50,8 @@ export class Worker extends EventEmitter<WorkerEvents> {
   #installation = ''
   #stopping: Promise<void> | undefined
   #hurry: (() => void) | undefined
-  #releaseSignals: (() => void) | undefined
+  #releaseSignals: ((handlersLeft: boolean) => void) | undefined
+  #wasSignalled = false
   #lagMs = 0
   #fit = true
 
@@ -257,9 +258,9 @@ export class Worker extends EventEmitter<WorkerEvents> {
     const { work, beat, listen, transactions } = this.#lanes
     await within(Promise.all([work, beat, listen, transactions].map((lane) => lane?.closeLane())), 1_000)
     this.#lag.disable()
-    this.#releaseSignals?.()
     this.#state = 'stopped'
     this.#announce('stopped', { fit: this.#fit })
+    this.#releaseSignals?.((this.#wasSignalled || !this.#fit) && this.#crew.handlersLeft > 0)
   }
 
   #stuck({ id: jobId, kind }: ClaimedJob, stuck: number): void {
@@ -345,6 +346,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
   }
 
   #signalled(): void {
+    this.#wasSignalled = true
     void this.stop()
   }
 

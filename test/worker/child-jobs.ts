@@ -8,5 +8,6 @@ export const jobs = {
   poison: defineJob<number>('poison'),
   block: defineJob<number>('block'),
   deaf: defineJob<number>('deaf'),
+  hang: defineJob<number>('hang', { timeout: 50 }),
   write: defineJob<number>('write'),
 }

@@ -55,6 +55,12 @@ const worker = createRowlock({ connectionString: url }).worker({
       say({ deaf: job.id })
       return new Promise<void>(() => {})
     }),
+    // Holds the process as well.
+    handle(jobs.hang, ({ job }) => {
+      say({ hanging: job.id })
+      setInterval(() => {}, 1_000)
+      return new Promise<void>(() => {})
+    }),
     handleInTransaction(jobs.write, async ({ input, job, tx }) => {
       await tx.query('insert into business (job_id) values ($1)', [job.id])
       say({ wrote: job.id })

@@ -224,6 +224,33 @@ describe('signals', () => {
   })
 })
 
+describe('a process that deaf handlers would keep alive', () => {
+  const hanging = async (options: object) => {
+    const child = startChild('worker/child.ts', {
+      url: rig.db.url,
+      ledger: rig.db.url,
+      options: { signals: true, abortGrace: 100, grace: 100, ...options },
+    })
+    await child.until('it is ready', ({ ready }) => ready)
+    const jobsOfIt = await rig.rowlock.enqueueMany([jobs.hang.with(0), jobs.hang.with(0)])
+    for (const { id } of jobsOfIt) await child.until('it hangs', (said) => said.hanging === id)
+    return child
+  }
+
+  test('ends at the signal that it takes', async () => {
+    const child = await hanging({ stuckSlots: 100 })
+    child.signal('SIGTERM')
+    expect(await child.ended()).toEqual({ code: 0, signal: null })
+    expect(child.said).toContainEqual({ event: 'stopped', fit: true })
+  })
+
+  test('ends with code 1 when it is unfit', async () => {
+    const child = await hanging({ stuckSlots: 2 })
+    expect(await child.ended()).toEqual({ code: 1, signal: null })
+    expect(child.said).toContainEqual({ event: 'stopped', fit: false })
+  })
+})
+
 describe('in whatever state it is', () => {
   const idle = { handlers: [handle(job, () => {})], lease: 1_000, listen: true } as const
 
