@@ -84,6 +84,20 @@ export const unavailable = (error: unknown): RowlockError =>
     cause: error,
   })
 
+/** The server is there and lets nobody in as this: password, rights, database. No wait mends it. */
+const NOT_LET_IN = /^(28[0-9A-Z]{3}|3D000|42501)$/
+
+/** DATABASE_UNAVAILABLE when a person must mend what is wrong before a connection is of use; else undefined. */
+export function notLetIn(error: unknown): RowlockError | undefined {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    const { code } = at as ServerError
+    if (typeof code !== 'string' || !NOT_LET_IN.test(code)) continue
+    const message = `The database does not let this worker in (${code}): ${at.message}`
+    return new RowlockError('DATABASE_UNAVAILABLE', message, { cause: at })
+  }
+  return undefined
+}
+
 /** Was a statement refused, and undone, since its transaction was not READ COMMITTED? */
 export const isTooStrict = (error: unknown): boolean => {
   const { code } = (error ?? {}) as ServerError

@@ -8,6 +8,7 @@ import type { Outcome } from '../engine/finish.ts'
 import { type Beat, retire, type StartedJob } from '../engine/lease.ts'
 import { RELEASE } from '../engine/release.ts'
 import { checkSchemaVersion } from '../engine/schema-check.ts'
+import { notLetIn } from '../engine/translate.ts'
 import { isRowlockError, RowlockError } from '../ground/errors.ts'
 import { Crew } from './crew.ts'
 import type { StopOptions, WorkerEvents, WorkerStatus } from './events.ts'
@@ -191,7 +192,8 @@ export class Worker extends EventEmitter<WorkerEvents> {
    * Begin to work. Resolves when the first lease is granted, or when the database is away: then the worker goes on
    * trying by itself.
    *
-   * Errors: SCHEMA_MISSING, SCHEMA_OUTDATED, SCHEMA_NEWER; CLOSED after `stop`.
+   * Errors: SCHEMA_MISSING, SCHEMA_OUTDATED, SCHEMA_NEWER; DATABASE_UNAVAILABLE where waiting does not mend it:
+   * password, rights, no such database; CLOSED after `stop`.
    */
   async start(): Promise<void> {
     if (this.#state === 'running' || this.#state === 'starting') return
@@ -202,9 +204,10 @@ export class Worker extends EventEmitter<WorkerEvents> {
     try {
       await this.#heartbeat.runOnce()
     } catch (error) {
-      if (isRowlockError(error) && error.code.startsWith('SCHEMA_')) {
+      const lasting = isRowlockError(error) && error.code.startsWith('SCHEMA_') ? error : notLetIn(error)
+      if (lasting !== undefined) {
         await this.stop({ graceMs: 0 })
-        throw error
+        throw lasting
       }
       this.#complain('the database is away: the worker starts when it is back', error)
     }

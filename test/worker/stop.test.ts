@@ -191,6 +191,33 @@ test('a start on a database without Rowlock is refused, and leaves nothing behin
   await empty.drop()
 })
 
+describe('a start that no wait would mend is refused', () => {
+  test.each(['a wrong password', 'no such database', 'no rights'])('%s', async (what) => {
+    const role = `stop_${process.pid}`
+    await rig.db.sql(`create role ${role} login password 'right'`)
+    const url = new URL(rig.db.url)
+    url.username = role
+    url.password = what === 'a wrong password' ? 'wrong' : 'right'
+    if (what === 'no such database') url.pathname = '/nowhere'
+    const client = createRowlock({ connectionString: url.href })
+    const worker = client.worker({ handlers: [handle(job, () => {})], signals: true, logger: rig.logger })
+    const before = process.listenerCount('SIGTERM')
+    const error = await worker.start().then(
+      () => undefined,
+      (thrown) => thrown,
+    )
+    expect(error).toMatchObject({
+      code: 'DATABASE_UNAVAILABLE',
+      message: expect.stringMatching('does not let this worker in'),
+      cause: expect.any(Error),
+    })
+    expect(worker.status.state).toBe('stopped')
+    expect(process.listenerCount('SIGTERM')).toBe(before)
+    await client.close()
+    await rig.db.sql(`drop role ${role}`)
+  })
+})
+
 describe('signals', () => {
   test('are taken only when asked for, and given back', async () => {
     const count = () => process.listenerCount('SIGTERM') + process.listenerCount('SIGINT')
