@@ -12,5 +12,7 @@ begin
   if not found then
     perform rowlock.refuse('RL020', format('job %s has another owner by now', p_id));
   end if;
+  -- Ends with this transaction, whoever ends it: require_held looks for it.
+  perform set_config('rowlock_held.claim', p_claim_id::text, true);
 end
 $rowlock$;

@@ -4,6 +4,7 @@ import type { Database } from '../engine/database.ts'
 import type { PooledClient, Queryable } from '../engine/seam.ts'
 import { isConnectionError } from '../engine/translate.ts'
 import { RowlockError } from '../ground/errors.ts'
+import { endingWord } from './ending-word.ts'
 
 /** A rollback takes no time: one that does stands behind a statement that still runs. */
 const ROLLBACK_MS = 1_000
@@ -40,6 +41,11 @@ export class Session {
   readonly tx: Queryable = {
     query: async (text: string, values?: unknown[]) => {
       if (!this.#isOpen) throw new RowlockError('CLOSED', 'the transaction of this handler has ended')
+      const word = endingWord(text)
+      if (word !== undefined) {
+        const why = `tx takes no ${word}: the worker commits when the handler returns, and rolls back when it throws`
+        throw new RowlockError('INVALID_OPTION', why, { path: 'tx' })
+      }
       return this.#noting(this.#client.query(text, values))
     },
   }

@@ -102,6 +102,7 @@ async function settle(outcome: Outcome, session: Session, options: RunnerOptions
     await session.call('complete_in_transaction', args, [id, claim_id, result ?? null, String(ran_ms ?? 0)])
     return
   }
+  await session.call('require_held', '$1::text::uuid', [outcome.claim_id])
   const json = outcomesJson([outcome])
   const reply = await session.call<{ moved: unknown[] }>('finish', '$1::text::jsonb', [json])
   if (reply.moved.length > 0) return

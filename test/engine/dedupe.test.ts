@@ -94,7 +94,7 @@ describe('a key is free again when its job has ended', () => {
     },
     'finish, with others': (job) => db.sql('select rowlock.finish($1)', [{ complete: [held(job)] }]),
     complete_in_transaction: (job) =>
-      db.sql('select rowlock.complete_in_transaction($1, $2)', [job.id, job.claim_id]),
+      db.sql('select rowlock.hold($1, $2), rowlock.complete_in_transaction($1, $2)', [job.id, job.claim_id]),
   }
   test.each(Object.entries(ENDS))('%s', async (_, end) => {
     const job = await claimed()

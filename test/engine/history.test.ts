@@ -109,7 +109,10 @@ describe('a missing day', () => {
 
     const inTransaction = await claimed(queue)
     await dropToday()
-    await db.sql('select rowlock.complete_in_transaction($1, $2)', [inTransaction.id, inTransaction.claim_id])
+    await db.sql('select rowlock.hold($1, $2), rowlock.complete_in_transaction($1, $2)', [
+      inTransaction.id,
+      inTransaction.claim_id,
+    ])
 
     const waiting = await enqueue(db, { queue })
     await dropToday()
@@ -135,7 +138,10 @@ describe('a missing day', () => {
     const [open, other] = [await claimed(), await claimed()]
     const session = await db.session()
     await session.query('begin')
-    await session.query('select rowlock.complete_in_transaction($1, $2)', [open.id, open.claim_id])
+    await session.query('select rowlock.hold($1, $2), rowlock.complete_in_transaction($1, $2)', [
+      open.id,
+      open.claim_id,
+    ])
     const maker = await db.session()
     await maker.query(`set lock_timeout = '1s'; begin`)
     const { rows } = await maker.query(`select rowlock.make_days('2032-01-01Z', 2) as made`)
@@ -205,7 +211,10 @@ describe('a retention class', () => {
         abandon: [held(ends[3]!)],
       },
     ])
-    await db.sql('select rowlock.complete_in_transaction($1, $2)', [ends[4]!.id, ends[4]!.claim_id])
+    await db.sql('select rowlock.hold($1, $2), rowlock.complete_in_transaction($1, $2)', [
+      ends[4]!.id,
+      ends[4]!.claim_id,
+    ])
     const left = await db.sql('select id, state from rowlock.job where id = any ($1)', [ids])
     expect(left).toEqual([{ id: ends[2]!.id, state: 'retryable' }])
     expect(await db.sql('select job_id as id from rowlock.payload where job_id = any ($1)', [ids])).toEqual([

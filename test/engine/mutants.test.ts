@@ -66,8 +66,17 @@ const RAISES: Probe = async (db) => {
   await enqueue(db)
   const [job] = (await hand.claim()).jobs
   await verb(db, 'hand_back', [held(job!)])
-  const late = db.sql('select rowlock.complete_in_transaction($1, $2)', [job!.id, job!.claim_id])
-  return (await refusal(late)).code === 'RL020'
+  const claimed = `set_config('rowlock_held.claim', $2::text, true)`
+  const text = `select ${claimed}, rowlock.complete_in_transaction($1, $2::text::uuid)`
+  return (await refusal(db.sql(text, [job!.id, job!.claim_id]))).code === 'RL020'
+}
+
+const NOT_HELD: Probe = async (db) => {
+  const hand = await register(db)
+  await enqueue(db)
+  const [job] = (await hand.claim()).jobs
+  const text = 'select rowlock.complete_in_transaction($1, $2)'
+  return (await refusal(db.sql(text, [job!.id, job!.claim_id]))).code === 'RL020'
 }
 
 const SESSION_LIVES: Probe = async (db) => {
@@ -143,6 +152,7 @@ const MUTANTS: [what: string, verb: string, find: string, replace: string, probe
   ['complete is fenced', 'complete', 'and r.claim_id = g.claim_id', '', STALE('complete')],
   ['every other end is fenced', 'settle', 'and r.claim_id = g.claim_id', '', STALE('fail')],
   ['start is fenced', 'start', 'and r.claim_id = g.claim_id', '', STALE('start')],
+  ['only who holds completes', 'require_held', 'is distinct from', '<>', NOT_HELD],
   ['a late completion raises', 'complete_in_transaction', ') = 0 then', ') < 0 then', RAISES],
   [
     'the reaper passes a living session by',

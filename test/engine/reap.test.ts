@@ -264,7 +264,9 @@ describe('a handler’s transaction', () => {
     const reaper = await db.session()
     await reaper.query('begin')
     await reaper.query('select rowlock.reap()')
-    const late = db.sql('select rowlock.complete_in_transaction($1, $2)', [job.id, job.claim_id])
+    const claimed = `set_config('rowlock_held.claim', $2::text, true)`
+    const text = `select ${claimed}, rowlock.complete_in_transaction($1, $2::text::uuid)`
+    const late = db.sql(text, [job.id, job.claim_id])
     const refused = expect(late).rejects.toMatchObject({ code: 'RL020' })
     await untilBlocked(db)
     await reaper.query('commit')

@@ -274,6 +274,8 @@ describe('a stale claim changes nothing', () => {
     const session = await db.session()
     await session.query('begin')
     await session.query(`insert into ledger values ('paid')`)
+    // Stands for a hold that came before the job was handed back.
+    await session.query(`select set_config('rowlock_held.claim', $1, true)`, [job.claim_id])
     const error = await refusal(
       session.query('select rowlock.complete_in_transaction($1, $2)', [job.id, job.claim_id]),
     )
@@ -281,6 +283,28 @@ describe('a stale claim changes nothing', () => {
     await session.query('commit')
     expect(await db.value('select count(*)::integer from ledger')).toBe(0)
     expect(await stateOf(job.id)).toBe('running')
+  })
+
+  test('complete_in_transaction refuses any transaction but the one that holds', async () => {
+    const job = await into('running')
+    const complete = 'select rowlock.complete_in_transaction($1, $2)'
+    const refused = { code: 'RL020', message: expect.stringMatching(/ended by a statement of its own/) }
+    expect(await refusal(db.sql(complete, [job.id, job.claim_id]))).toMatchObject(refused)
+    const session = await db.session()
+    for (const end of ['commit', 'rollback']) {
+      await session.query('begin')
+      await session.query('select rowlock.hold($1, $2)', [job.id, job.claim_id])
+      await session.query(end)
+      await session.query('begin')
+      expect(await refusal(session.query(complete, [job.id, job.claim_id]))).toMatchObject(refused)
+      await session.query('rollback')
+    }
+    expect(await stateOf(job.id)).toBe('running')
+    await session.query('begin')
+    await session.query('select rowlock.hold($1, $2)', [job.id, job.claim_id])
+    await session.query(complete, [job.id, job.claim_id])
+    await session.query('commit')
+    expect(await stateOf(job.id)).toBe('done')
   })
 
   test('hold refuses a job that has another owner', async () => {

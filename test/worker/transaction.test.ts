@@ -8,7 +8,6 @@ import {
   handleInTransaction,
   isAborted,
   isRowlockError,
-  permanent,
   snooze,
 } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
@@ -196,40 +195,6 @@ test('a job that was taken away before its end commits nothing', async () => {
   expect((await rig.rowlock.job(id))?.state).toBe('running')
 })
 
-test('a throw beside a statement that still runs ends it, and holds up the outcome of no other job', async () => {
-  const handler = handleInTransaction(job, async ({ tx }) => {
-    tx.query('select pg_sleep(60)').catch(() => {})
-    await until('it sleeps', () => rig.db.value(sleeping))
-    throw new Error('changed my mind')
-  })
-  await rig.start({ handlers: [handler, handle(other, () => {})] })
-  const { id } = await rig.rowlock.enqueue(job, '')
-  const row = await rig.becomes(id, 'retryable')
-  expect(row.attempts).toMatchObject([{ outcome: 'failed', error: { message: 'changed my mind' } }])
-  expect(await rig.db.value(sleeping)).toBe(0)
-  await rig.becomes((await rig.rowlock.enqueue(other, null)).id, 'done')
-})
-
-test('what a handler throws says nothing of its connection, whatever its words', async () => {
-  const pids = new Set<number>()
-  const handler = handleInTransaction(job, async ({ tx, input }) => {
-    const [row] = (await tx.query('select pg_backend_pid() as pid')).rows
-    pids.add(row.pid)
-    const error = Object.assign(new Error('request timeout: socket terminated'), { code: 'ECONNRESET' })
-    throw input === 'permanent' ? permanent(error) : error
-  })
-  // The reaper sweeps every 100 ms.
-  await rig.start({ handlers: [handler], queues: { default: { concurrency: 1 } } })
-  const all = await rig.rowlock.enqueueMany(
-    Array.from({ length: 300 }, (_, n) => job.with(n % 2 ? 'permanent' : 'plain')),
-  )
-  for (const [n, { id }] of all.entries()) {
-    const { attempts } = await rig.becomes(id, n % 2 ? 'failed' : 'retryable')
-    expect(attempts).toMatchObject([{ outcome: 'failed', cause: 'ECONNRESET' }])
-  }
-  expect(pids.size).toBe(1)
-})
-
 test('a session that the server ends gives its job back, although the lease lives', async () => {
   let aborted: unknown
   let calls = 0
@@ -304,7 +269,7 @@ describe('an abort', () => {
     const worker = await rig.start({ handlers: [handler] })
     const { id } = await rig.rowlock.enqueue(job, '')
     await until('it sleeps', () => rig.db.value(sleeping))
-    await worker.stop({ graceMs: 0 })
+    await worker.stop({ grace: 0 })
     expect(await rig.rowlock.job(id)).toMatchObject({
       state: 'queued',
       failures: 0,
