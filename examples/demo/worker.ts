@@ -70,7 +70,7 @@ async function work(config: WorkerConfig): Promise<void> {
   process.once('disconnect', () => {
     // Whoever started us is gone, or we are done. Either way nothing is left to wait for.
     setTimeout(() => process.exit(), GONE_AFTER_MS).unref()
-    void worker.stop({ graceMs: 0 })
+    void worker.stop({ grace: 0 })
   })
   await worker.start()
 }

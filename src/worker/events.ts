@@ -1,5 +1,7 @@
 // What a worker tells of itself.
 
+import type { Duration } from '../ground/duration.ts'
+
 /** What a worker tells those who listen. */
 export interface WorkerEvents {
   /** The lease was granted, at the start or after a loss. */
@@ -38,6 +40,6 @@ export interface WorkerStatus {
 
 /** How to stop. */
 export interface StopOptions {
-  /** Default: the worker's `grace`. 0 aborts at once. Unit: ms. */
-  readonly graceMs?: number
+  /** Default: the worker's `grace`. 0 aborts at once. */
+  readonly grace?: Duration | undefined
 }

@@ -7,6 +7,7 @@ import { checkInteger } from '../ground/integer.ts'
 import { LIMITS } from '../ground/limits.ts'
 import { checkQueue } from '../ground/names.ts'
 import { checkOptions } from '../ground/nearest.ts'
+import type { StopOptions } from './events.ts'
 import { type Handler, handlersByKind } from './handler.ts'
 import { type Logger, stderrLogger } from './log.ts'
 
@@ -170,6 +171,13 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
     signals: options.signals ?? false,
     logger: options.logger ?? stderrLogger,
   }
+}
+
+/** The grace that a stop asks for. Errors: INVALID_OPTION. */
+export function stopGraceMs(options: StopOptions): number | undefined {
+  checkOptions(options, ['grace'], 'stop')
+  const { min, max } = LIMITS.graceMs
+  return options.grace === undefined ? undefined : durationMs(options.grace, { name: 'grace', min, max })
 }
 
 function servedQueues(

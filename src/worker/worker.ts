@@ -20,7 +20,7 @@ import { Listener } from './listener.ts'
 import { errorFields, type Logger, withoutThrowing } from './log.ts'
 import { Maintenance } from './maintenance.ts'
 import type { HandlerMiddleware } from './middleware.ts'
-import { type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
+import { stopGraceMs, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { Orphans } from './orphans.ts'
 import { Reporter } from './reporter.ts'
 import { takeSignals } from './signals.ts'
@@ -206,7 +206,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
     } catch (error) {
       const lasting = isRowlockError(error) && error.code.startsWith('SCHEMA_') ? error : notLetIn(error)
       if (lasting !== undefined) {
-        await this.stop({ graceMs: 0 })
+        await this.stop({ grace: 0 })
         throw lasting
       }
       this.#complain('the database is away: the worker starts when it is back', error)
@@ -222,13 +222,13 @@ export class Worker extends EventEmitter<WorkerEvents> {
   /**
    * Drain: claim nothing new, let running handlers end within the grace, then abort them, write what is to be written,
    * and leave. Resolves when nothing of the worker is left; called twice, it hurries: what runs is aborted.
+   *
+   * Errors: INVALID_OPTION; then nothing has happened.
    */
-  stop(options: StopOptions = {}): Promise<void> {
-    if (this.#stopping !== undefined) {
-      if (options.graceMs === undefined || options.graceMs === 0) this.#hurry?.()
-      return this.#stopping
-    }
-    this.#stopping = this.#stop(options.graceMs ?? this.#settings.graceMs)
+  async stop(options: StopOptions = {}): Promise<void> {
+    const graceMs = stopGraceMs(options)
+    if (this.#stopping === undefined) this.#stopping = this.#stop(graceMs ?? this.#settings.graceMs)
+    else if (graceMs === undefined || graceMs === 0) this.#hurry?.()
     return this.#stopping
   }
 
@@ -244,7 +244,9 @@ export class Worker extends EventEmitter<WorkerEvents> {
     // A claim that was in flight may have brought jobs; then what was reported gets out while the lease holds.
     await within(fetched, 1_000)
     this.#crew.handBackUnstarted()
-    await within(this.#reporter.flushed(), Math.max(1_000, Math.min(this.#lease.leftMs, graceMs)))
+    // Outcomes get their time in a hurry too: what is not written runs again.
+    const flushMs = Math.min(this.#lease.leftMs, Math.max(graceMs, FLUSH_AT_LEAST_MS))
+    await within(this.#reporter.flushed(), Math.max(1_000, flushMs))
     this.#reporter.stop()
     await within(
       Promise.all([this.#heartbeat.stop(), this.#maintenance.stop(), this.#listener?.stop()]),
@@ -374,3 +376,4 @@ export class Worker extends EventEmitter<WorkerEvents> {
 }
 
 const COMPLAIN_EVERY_MS = 10_000
+const FLUSH_AT_LEAST_MS = 5_000

@@ -41,7 +41,7 @@ describe.skipIf(program === undefined)('through PgBouncer', () => {
     await direct.query('create table business (n integer)')
   })
   afterEach(async () => {
-    await Promise.all(workers.splice(0).map((worker) => worker.stop({ graceMs: 0 })))
+    await Promise.all(workers.splice(0).map((worker) => worker.stop({ grace: 0 })))
     await direct.query('truncate business, rowlock.waiting, rowlock.running, rowlock.dedupe')
   })
   afterAll(async () => {

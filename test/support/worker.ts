@@ -95,7 +95,7 @@ export async function makeRig(name: string): Promise<Rig> {
       await until('nothing waits or runs', async () => (await db.value(left)) === 0, { withinMs })
     },
     async rest() {
-      await Promise.all(workers.splice(0).map((worker) => worker.stop({ graceMs: 0 })))
+      await Promise.all(workers.splice(0).map((worker) => worker.stop({ grace: 0 })))
       await Promise.all(clients.splice(0).map((client) => client.close()))
       lines.length = 0
       // Rows are few: deleting them is far quicker than truncating all the days.
@@ -103,7 +103,7 @@ export async function makeRig(name: string): Promise<Rig> {
       await db.sql(deletes.join(';'))
     },
     async drop() {
-      await Promise.all(workers.splice(0).map((worker) => worker.stop({ graceMs: 0 })))
+      await Promise.all(workers.splice(0).map((worker) => worker.stop({ grace: 0 })))
       await rowlock.close()
       await db.drop()
     },

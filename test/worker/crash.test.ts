@@ -38,7 +38,7 @@ const startsOf = async (worker: Child, other: Worker) => {
   })
   const { id } = await rig.rowlock.enqueue(jobs.work, 0)
   await rig.becomes(id, 'done')
-  worker.send({ stop: { graceMs: 0 } })
+  worker.send({ stop: { grace: 0 } })
   await worker.until('it has stopped', ({ event }) => event === 'stopped')
   return worker.said.flatMap(({ started }) => started ?? []).filter((started) => started !== id)
 }

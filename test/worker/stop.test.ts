@@ -4,7 +4,6 @@ import { createRowlock, defineJob, handle, isAborted, isRowlockError } from 'row
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { killChildren, startChild } from '../support/child.ts'
 import { type PostgresProxy, startProxy } from '../support/proxy.ts'
-import { createDatabase } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 import { jobs } from './child-jobs.ts'
@@ -61,7 +60,7 @@ describe('draining', () => {
     const all = await rig.rowlock.enqueueMany([1, 2, 3, 4].map((n) => job.with(n)))
     await until('one runs and two are prefetched', () => open.length === 1 && worker.status.prefetched === 2)
     const before = (await rig.rowlock.job(all[1]!.id))!.availableAt
-    const stopped = worker.stop({ graceMs: 10_000 })
+    const stopped = worker.stop({ grace: 10_000 })
     expect(worker.status.state).toBe('draining')
     await until(
       'the others are handed back',
@@ -89,7 +88,7 @@ describe('draining', () => {
     const worker = await rig.start({ handlers: [handler] })
     const { id } = await rig.rowlock.enqueue(job, 1)
     await until('it runs', () => open.length === 1)
-    await worker.stop({ graceMs: 50 })
+    await worker.stop({ grace: 50 })
     expect(reasons.map((reason) => isAborted(reason, 'shutdown'))).toEqual([true])
     expect(await rig.rowlock.job(id)).toMatchObject({
       state: 'queued',
@@ -111,7 +110,7 @@ describe('draining', () => {
     const worker = await rig.start({ handlers: [handler] })
     const { id } = await rig.rowlock.enqueue(job, 1)
     await until('it runs', () => begun)
-    await worker.stop({ graceMs: 0 })
+    await worker.stop({ grace: 0 })
     expect((await rig.rowlock.job(id))?.state).toBe('done')
   })
 
@@ -123,7 +122,7 @@ describe('draining', () => {
     worker.on('stopped', (facts) => fit.push(facts))
     const all = await rig.rowlock.enqueueMany([1, 2, 3, 4].map((n) => job.with(n)))
     await until('they run', () => open.length === 4)
-    await worker.stop({ graceMs: 0 })
+    await worker.stop({ grace: 0 })
     for (const { id } of all) {
       expect(await rig.rowlock.job(id)).toMatchObject({
         state: 'queued',
@@ -143,10 +142,51 @@ describe('draining', () => {
     const worker = await rig.start({ handlers: [handler] })
     await rig.rowlock.enqueue(job, 1)
     await until('it runs', () => open.length === 1)
-    const first = worker.stop({ graceMs: 3_600_000 })
+    const first = worker.stop({ grace: 3_600_000 })
     expect(reasons).toEqual([])
     await Promise.all([first, worker.stop()])
     expect(reasons).toHaveLength(1)
+  })
+})
+
+describe('a stop', () => {
+  test.each([{ grace: Number.NaN }, { grace: -1 }, { grace: 'soon' }, { graceMs: 5 }, null, 5])(
+    'with %j is refused, and nothing has happened',
+    async (options) => {
+      const worker = await rig.start({ handlers: [handle(job, () => {})] })
+      await expect(worker.stop(options as any)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+      const { id } = await rig.rowlock.enqueue(job, 1)
+      await rig.becomes(id, 'done')
+    },
+  )
+
+  test('takes a length as text', async () => {
+    const { handler, reasons, open } = gated(true)
+    const worker = await rig.start({ handlers: [handler], grace: '1h' })
+    await rig.rowlock.enqueue(job, 1)
+    await until('it runs', () => open.length === 1)
+    await worker.stop({ grace: '50ms' })
+    expect(reasons).toHaveLength(1)
+  })
+
+  test.each(['without grace', 'that is hurried'])('%s still writes what the jobs came to', async (how) => {
+    const worker = await rig.start({ handlers: [handle(job, () => 'well')], flush: 0 })
+    const held = await rig.db.pool.connect()
+    await held.query('begin')
+    await held.query('lock table rowlock.finished in share mode')
+    const { id } = await rig.rowlock.enqueue(job, 1)
+    await until('its outcome waits for the lock', () =>
+      rig.db.value(`select exists (select from pg_locks where not granted
+        and relation = 'rowlock.finished'::regclass)`),
+    )
+    const stopped = worker.stop({ grace: how === 'without grace' ? 0 : '1h' })
+    const both = how === 'without grace' ? [stopped] : [stopped, worker.stop()]
+    // Longer than the second that everything else gets.
+    await held.query('select pg_sleep(1.5)')
+    await held.query('commit')
+    held.release()
+    await Promise.all(both)
+    expect((await rig.rowlock.job(id))?.state).toBe('done')
   })
 })
 
@@ -172,49 +212,6 @@ describe('afterwards', () => {
     await until('the server has seen them go', async () => (await sessions()) === 0)
     await rig.db.sql('select pg_sleep(0.3)')
     expect(proxy.sentBytes).toBe(sentBytes)
-  })
-})
-
-test('a start on a database without Rowlock is refused, and leaves nothing behind', async () => {
-  const empty = await createDatabase('empty')
-  const client = createRowlock({ connectionString: empty.url })
-  const worker = client.worker({ handlers: [handle(job, () => {})], signals: true, logger: rig.logger })
-  const before = process.listenerCount('SIGTERM')
-  await expect(worker.start()).rejects.toSatisfy((error) => isRowlockError(error, 'SCHEMA_MISSING'))
-  expect(worker.status.state).toBe('stopped')
-  expect(process.listenerCount('SIGTERM')).toBe(before)
-  await until('its sessions are gone', async () => {
-    const count = 'select count(*)::integer from pg_stat_activity where datname = $1'
-    return (await rig.db.value(count, [empty.name])) === 0
-  })
-  await client.close()
-  await empty.drop()
-})
-
-describe('a start that no wait would mend is refused', () => {
-  test.each(['a wrong password', 'no such database', 'no rights'])('%s', async (what) => {
-    const role = `stop_${process.pid}`
-    await rig.db.sql(`create role ${role} login password 'right'`)
-    const url = new URL(rig.db.url)
-    url.username = role
-    url.password = what === 'a wrong password' ? 'wrong' : 'right'
-    if (what === 'no such database') url.pathname = '/nowhere'
-    const client = createRowlock({ connectionString: url.href })
-    const worker = client.worker({ handlers: [handle(job, () => {})], signals: true, logger: rig.logger })
-    const before = process.listenerCount('SIGTERM')
-    const error = await worker.start().then(
-      () => undefined,
-      (thrown) => thrown,
-    )
-    expect(error).toMatchObject({
-      code: 'DATABASE_UNAVAILABLE',
-      message: expect.stringMatching('does not let this worker in'),
-      cause: expect.any(Error),
-    })
-    expect(worker.status.state).toBe('stopped')
-    expect(process.listenerCount('SIGTERM')).toBe(before)
-    await client.close()
-    await rig.db.sql(`drop role ${role}`)
   })
 })
 
@@ -319,7 +316,7 @@ describe('in whatever state it is', () => {
       await proxy.set(mode)
       if (mode === 'refuse') proxy.reset()
       await until('it has noticed', () => reasons.length === 1)
-      await worker.stop({ graceMs: 100 })
+      await worker.stop({ grace: 100 })
       expect(worker.status.state).toBe('stopped')
       await until('its sockets are closed', () => proxy.open === 0)
       open[0]!()
@@ -337,7 +334,7 @@ describe('in whatever state it is', () => {
     await child.until('it runs', ({ deaf }) => deaf === id)
     await proxy.set(mode)
     if (mode === 'refuse') proxy.reset()
-    child.send({ stop: { graceMs: 0 } })
+    child.send({ stop: { grace: 0 } })
     expect(await child.ended()).toEqual({ code: 0, signal: null })
     expect(child.said.filter(({ fault, warning }) => fault || warning)).toEqual([])
   })
