@@ -43,9 +43,9 @@ export class Reporter {
     this.#options = options
   }
 
-  /** Backpressure: while outcomes pile up, nothing more is claimed. */
+  /** Backpressure: while outcomes pile up, refused ones too, nothing more is claimed. So memory is bounded. */
   get isFull(): boolean {
-    return this.#pending.length >= LIMITS.flushJobs.max * 2
+    return this.#pending.length + this.#refused.size >= LIMITS.flushJobs.max * 2
   }
 
   get open(): number {

@@ -2,6 +2,8 @@
 
 import { defineJob, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import type { Database } from '../../src/engine/database.ts'
+import { Reporter } from '../../src/worker/reporter.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 
@@ -108,6 +110,36 @@ test('while outcomes pile up nothing more is claimed', async () => {
   isOpen = true
   await rig.idle()
   expect(isOpen && runs).toBe(5_000)
+})
+
+test('outcomes that are refused in every form count as piled up', async () => {
+  let refused = 0
+  // Played: to have the server refuse thousands, one by one, takes too long.
+  const database = {
+    call: async () => {
+      refused++
+      throw Object.assign(new Error('refused for the test'), { code: '23514', severity: 'ERROR' })
+    },
+  } as unknown as Database
+  const nothing = () => {}
+  const reporter = new Reporter({
+    database,
+    flushMs: 0,
+    timeoutMs: 1_000,
+    onLost: nothing,
+    onError: nothing,
+    onFlushed: nothing,
+  })
+  const report = (n: number) => reporter.report({ verb: 'complete', id: `${n}`, claim_id: 'c', attempt: 1 })
+  for (let n = 0; n < 1_999; n++) report(n)
+  await reporter.flushed()
+  expect(refused).toBeGreaterThan(1_999)
+  expect(reporter.isFull).toBe(false)
+  report(1_999)
+  await reporter.flushed()
+  expect(reporter.isFull).toBe(true)
+  expect(reporter.holds('0', 'c')).toBe(true)
+  reporter.stop()
 })
 
 test('a batch of large results is cut into statements that the server can take', async () => {
