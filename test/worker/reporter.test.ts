@@ -112,6 +112,17 @@ test('while outcomes pile up nothing more is claimed', async () => {
   expect(isOpen && runs).toBe(5_000)
 })
 
+test('a worker that is stopped without grace still writes what its jobs came to', async () => {
+  // The sixth try comes at least 1.5 s after the first: everything else at a stop gets one second.
+  await refuse('40001', `nextval('public.tries') <= 5`)
+  let runs = 0
+  const worker = await rig.start({ handlers: [handle(job, () => void runs++)] })
+  const { id } = await rig.rowlock.enqueue(job, '')
+  await until('it has run', () => runs === 1)
+  await worker.stop({ grace: 0 })
+  expect(await rig.rowlock.job(id)).toMatchObject({ state: 'done', attempt: 1 })
+})
+
 test('outcomes that are refused in every form count as piled up', async () => {
   let refused = 0
   // Played: to have the server refuse thousands, one by one, takes too long.

@@ -168,26 +168,6 @@ describe('a stop', () => {
     await worker.stop({ grace: '50ms' })
     expect(reasons).toHaveLength(1)
   })
-
-  test.each(['without grace', 'that is hurried'])('%s still writes what the jobs came to', async (how) => {
-    const worker = await rig.start({ handlers: [handle(job, () => 'well')], flush: 0 })
-    const held = await rig.db.pool.connect()
-    await held.query('begin')
-    await held.query('lock table rowlock.finished in share mode')
-    const { id } = await rig.rowlock.enqueue(job, 1)
-    await until('its outcome waits for the lock', () =>
-      rig.db.value(`select exists (select from pg_locks where not granted
-        and relation = 'rowlock.finished'::regclass)`),
-    )
-    const stopped = worker.stop({ grace: how === 'without grace' ? 0 : '1h' })
-    const both = how === 'without grace' ? [stopped] : [stopped, worker.stop()]
-    // Longer than the second that everything else gets.
-    await held.query('select pg_sleep(1.5)')
-    await held.query('commit')
-    held.release()
-    await Promise.all(both)
-    expect((await rig.rowlock.job(id))?.state).toBe('done')
-  })
 })
 
 describe('afterwards', () => {
