@@ -126,6 +126,12 @@ export class Database {
     return this.#options.pool === undefined ? this.lane(maxConnections, applicationName, options) : this
   }
 
+  /** How many connections it may have at most; undefined for a pool that does not say. */
+  get maxConnections(): number | undefined {
+    const { max } = (this.#open().options ?? {}) as { max?: unknown }
+    return typeof max === 'number' ? max : undefined
+  }
+
   /** Of a lane: every socket that is open or being opened. */
   #sockets: Set<net.Socket> | undefined
 

@@ -112,7 +112,7 @@ export class Crew {
 
   /** Those that the database does not know to have started. */
   untold(): StartedJob[] {
-    return this.#runs.open.filter((run) => !run.told).map((run) => run.asStarted)
+    return this.#runs.open.filter((run) => run.begun && !run.told).map((run) => run.asStarted)
   }
 
   /** By now it does. */

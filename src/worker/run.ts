@@ -9,8 +9,10 @@ import type { Handler } from './handler.ts'
 export class Run {
   readonly job: ClaimedJob
   readonly handler: Handler
-  readonly startedAt = performance.now()
-  readonly deadlineAt: number
+  readonly timeoutMs: number
+  /** Whether its time runs. That of a job in a transaction begins when its connection is there. */
+  begun: boolean
+  #startedAt = performance.now()
   /** Whether the database knows that it has started. */
   told = false
   /** Its outcome has been reported: a late one is of no interest. */
@@ -23,7 +25,19 @@ export class Run {
   constructor(job: ClaimedJob, handler: Handler, timeoutMs: number) {
     this.job = job
     this.handler = handler
-    this.deadlineAt = this.startedAt + timeoutMs
+    this.timeoutMs = timeoutMs
+    this.begun = !handler.transactional
+  }
+
+  /** Its handler is to be called now: what went before was waiting. */
+  begin(): void {
+    this.#startedAt = performance.now()
+    this.begun = true
+  }
+
+  /** Before it has begun: until when it may wait. Unit: ms of the monotonic clock. */
+  get deadlineAt(): number {
+    return this.#startedAt + this.timeoutMs
   }
 
   /** Made when somebody looks: most short jobs never do. */
@@ -49,7 +63,7 @@ export class Run {
   }
 
   get ranMs(): number {
-    return performance.now() - this.startedAt
+    return performance.now() - this.#startedAt
   }
 
   /** The first cause counts. */

@@ -25,16 +25,16 @@ export async function runInTransaction(
   options: RunnerOptions,
   outcomeOf: (value: unknown) => Outcome | Promise<Outcome>,
 ): Promise<Outcome | null> {
-  const session = await persist(run, () => begin(run, options))
-  const { id, claimId: claim_id, attempt } = run.job
-  // It has another owner, or somebody holds its row just now; if it is ours all the same it goes back.
-  if (session === undefined) return { verb: 'hand_back', id, claim_id, attempt }
-  run.told = true
   const unmark = once(() => takeMarkBack(run, options))
   // Whoever lost the job leaves the mark: the reaper goes by it.
-  run.onAbort(
-    () => void (run.abortCause === 'lease_lost' ? session.cut() : unmark().then(() => session.cut())),
-  )
+  const letGo = async () => (run.abortCause === 'lease_lost' ? undefined : await unmark())
+  const session = await wait(run, options, letGo)
+  if (session === undefined) {
+    const { id, claimId: claim_id, attempt } = run.job
+    return { verb: 'hand_back', id, claim_id, attempt }
+  }
+  run.told = true
+  run.begin()
   session.onGone(() => run.abort('lease_lost', 'the session of its transaction is gone'))
   try {
     const inside: TransactionContext = Object.defineProperties({} as TransactionContext, {
@@ -46,7 +46,7 @@ export async function runInTransaction(
     await settle(outcome, session, options)
     await commit(outcome, session, options)
   } catch (error) {
-    if (!session.isBroken && run.abortCause !== 'lease_lost') await unmark()
+    if (!session.isBroken) await letGo()
     await session.rollback()
     throw error
   } finally {
@@ -75,19 +75,50 @@ function once<T>(ask: () => Promise<T>): () => Promise<T> {
   }
 }
 
-/** Undefined: the job is not ours to begin. */
-async function begin(run: Run, options: RunnerOptions): Promise<Session | undefined> {
+/**
+ * Undefined: the job goes back, for there was no connection in all the time that it may take, or it is not ours to
+ * begin. Throws why it was aborted for anything else; then its handler is not called either.
+ */
+async function wait(
+  run: Run,
+  options: RunnerOptions,
+  letGo: () => Promise<void>,
+): Promise<Session | undefined> {
+  const discard = async (session: Session | undefined) => {
+    await letGo()
+    await session?.rollback()
+  }
+  try {
+    const session = await persist(run, () => begin(run, options, letGo), discard)
+    if (run.abortReason === undefined) return session
+    await discard(session)
+    throw run.abortReason
+  } catch (error) {
+    if (run.abortCause === 'timeout' || run.abortCause === 'cancelled') return undefined
+    throw error
+  }
+}
+
+/** Undefined: the job has another owner, or somebody holds its row just now. */
+async function begin(
+  run: Run,
+  options: RunnerOptions,
+  letGo: () => Promise<void>,
+): Promise<Session | undefined> {
   const { database, transactions, timeoutMs } = options
   const session = await Session.open(transactions, database, timeoutMs)
   try {
+    if (run.abortReason !== undefined) throw run.abortReason
+    run.onAbort(() => void letGo().then(() => session.cut()))
     const { id, claimId } = run.job
-    await session.begin(Math.max(1_000, Math.ceil(run.deadlineAt - performance.now()) + 1_000))
+    await session.begin(Math.ceil(run.timeoutMs) + 1_000)
     await session.call('hold', '$1::text::bigint, $2::text::uuid', [id, claimId])
-    const kept = await start(database, [{ ...run.asStarted, in_transaction: true }], timeoutMs)
+    const kept = await start(database, [{ ...run.asStarted, ago_ms: 0, in_transaction: true }], timeoutMs)
     if (kept.has(id)) return session
     await session.rollback()
     return undefined
   } catch (error) {
+    run.onAbort(undefined)
     await session.rollback()
     if (isRowlockError(error, 'LEASE_LOST')) return undefined
     throw error

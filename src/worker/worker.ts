@@ -22,6 +22,7 @@ import { Maintenance } from './maintenance.ts'
 import type { HandlerMiddleware } from './middleware.ts'
 import { stopGraceMs, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { Orphans } from './orphans.ts'
+import { warnOfSmallPool } from './pool-size.ts'
 import { Reporter } from './reporter.ts'
 import { takeSignals } from './signals.ts'
 import { within } from './within.ts'
@@ -213,6 +214,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
     }
     if (this.#stopping !== undefined) return
     this.#state = 'running'
+    warnOfSmallPool(this.#lanes.transactions, this.#settings, this.#log)
     this.#heartbeat.start()
     this.#listener?.start()
     this.#fetcher.start()

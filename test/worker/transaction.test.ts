@@ -138,7 +138,9 @@ test('a reaper that sweeps without a pause takes no failure or timeout for a ses
   )
   for (const [n, { id }] of all.entries()) {
     const { attempts } = await rig.becomes(id, 'retryable')
-    expect(attempts).toMatchObject([{ outcome: n % 3 ? 'failed' : 'timed_out' }])
+    // One that waited too long for its connection has gone back to its line first.
+    const ends = attempts.filter(({ outcome }) => outcome !== 'handed_back')
+    expect(ends).toMatchObject([{ outcome: n % 3 ? 'failed' : 'timed_out' }])
   }
   isDone = true
   await sweeping
@@ -186,7 +188,8 @@ test('a job that was taken away before its end commits nothing', async () => {
     ])
     return 'late'
   })
-  const worker = await rig.start({ handlers: [handler] })
+  // The mark of the session is the other owner's by now: a sweep would go by it.
+  const worker = await rig.start({ handlers: [handler], maintenance: '1h' })
   worker.on('outcome_lost', (facts) => lost.push(facts))
   const { id } = await rig.rowlock.enqueue(job, '')
   await until('the worker was told', () => lost.length > 0)
