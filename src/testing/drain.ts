@@ -4,6 +4,7 @@ import { type ClaimedJob, claim } from '../engine/claim.ts'
 import { finish, type Outcome } from '../engine/finish.ts'
 import { heartbeat, register, retire } from '../engine/lease.ts'
 import { RELEASE } from '../engine/release.ts'
+import { RowlockError } from '../ground/errors.ts'
 import { checkInteger } from '../ground/integer.ts'
 import { LIMITS } from '../ground/limits.ts'
 import { checkOptions } from '../ground/nearest.ts'
@@ -59,7 +60,9 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     }),
   })
   const left = checkInteger(options.maxJobs ?? 10_000, { name: 'maxJobs', min: 1, max: 10_000_000 })
-  const database = databaseOf(rowlock)
+  const users = databaseOf(rowlock)
+  // A pool of one connection has none for these while a handler's transaction is open.
+  const database = users.lane(1, 'rowlock drain')
   const workerId = Lease.newId()
   const facts = {
     name: 'drain',
@@ -67,10 +70,9 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     queues: Object.fromEntries(queues.map(({ queue }) => [queue, {}])),
     kinds: [...handlers.keys()],
   }
-  await register(database, workerId, LEASE_MS, facts, TIMEOUT_MS)
   const runner: RunnerOptions = {
     database,
-    transactions: database,
+    transactions: users,
     timeoutMs: TIMEOUT_MS,
     middleware: options.middleware ?? [],
     logger: options.logger ?? stderrLogger,
@@ -81,6 +83,7 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
   }
   const drained: Drained = { done: 0, failed: 0, retried: 0, dead: 0, snoozed: 0, cancelled: 0 }
   try {
+    await register(database, workerId, LEASE_MS, facts, TIMEOUT_MS)
     for (let jobs = 0; jobs < left; ) {
       const limit = Math.min(BATCH, left - jobs)
       const kinds = [...handlers.keys()]
@@ -97,7 +100,7 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     }
     return drained
   } finally {
-    await retire(database, workerId, TIMEOUT_MS)
+    await retire(database, workerId, TIMEOUT_MS).finally(() => database.closeLane())
   }
 
   async function work(job: ClaimedJob, handler: Handler): Promise<void> {
@@ -106,13 +109,13 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
       handler,
       job.timeoutMs ?? handler.definition.timeoutMs ?? LIMITS.timeoutMs.default,
     )
-    const timer = setTimeout(
-      () => run.abort('timeout'),
-      Math.min(run.deadlineAt - performance.now(), 2 ** 31 - 1),
-    )
-    const outcome = await runJob(run, runner).finally(() => clearTimeout(timer))
+    const unwatch = watch(run)
+    const outcome = await runJob(run, runner).finally(unwatch)
     // A transactional handler has settled its job itself.
     count(outcome === null ? await stateOf(job.id) : await settle(outcome))
+    if (outcome?.verb !== 'hand_back' || run.abortCause !== 'timeout') return
+    const why = `no connection for the transaction of job ${job.id} (${job.kind}): all of the pool are in use`
+    throw new RowlockError('DATABASE_UNAVAILABLE', why)
   }
 
   async function isCancelled({ id }: ClaimedJob): Promise<boolean> {
@@ -138,4 +141,16 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     const found = await rowlock.job(id)
     return found?.state
   }
+}
+
+/** Abort it at its deadline, which moves when it begins. Returns what ends that. */
+function watch(run: Run): () => void {
+  let timer: NodeJS.Timeout | undefined
+  const look = () => {
+    const leftMs = run.deadlineAt - performance.now()
+    if (leftMs <= 0) run.abort('timeout')
+    else timer = setTimeout(look, Math.min(leftMs, 2 ** 31 - 1))
+  }
+  look()
+  return () => clearTimeout(timer)
 }

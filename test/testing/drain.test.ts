@@ -15,6 +15,7 @@ import {
 } from '../../src/index.ts'
 import { drain, testClock } from '../../src/testing/index.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 let db: TestRowlock
 let rowlock: Rowlock
@@ -147,6 +148,41 @@ describe('drain', () => {
       snoozed: 1,
     })
     expect(await db.sql('select n from done order by n')).toEqual([{ n: 12 }, { n: 14 }])
+  })
+
+  test('needs no second connection of a pool that has one', async () => {
+    const pool = new pg.Pool({ connectionString: db.url, max: 1 })
+    const clients = [createRowlock({ pool }), createRowlock({ connectionString: db.url, maxConnections: 1 })]
+    const write = handleInTransaction(note, async ({ tx, job, input }) => {
+      await tx.query('insert into done values ($1, $2)', [job.id, input])
+    })
+    for (const [n, client] of clients.entries()) {
+      await client.enqueue(note, n)
+      expect(await drain(client, { handlers: [write], logger: silent })).toEqual({ ...none, done: 1 })
+      await client.close()
+    }
+    await pool.end()
+    expect(await db.sql('select n from done order by n')).toEqual([{ n: 0 }, { n: 1 }])
+    const left = `select count(*)::integer from pg_stat_activity
+      where application_name = 'rowlock drain' and datname = current_database()`
+    await until('it has left no connection', async () => (await db.value(left)) === 0)
+  })
+
+  test('says so when a handler’s transaction finds no connection, and blames no job', async () => {
+    const pool = new pg.Pool({ connectionString: db.url, max: 1 })
+    const client = createRowlock({ pool })
+    const { id } = await client.enqueue(note, 1, { timeout: 100 })
+    const busy = await pool.connect()
+    const write = handleInTransaction(note, async ({ input }) => void seen.push(input))
+    await expect(drain(client, { handlers: [write], logger: silent })).rejects.toMatchObject({
+      code: 'DATABASE_UNAVAILABLE',
+    })
+    busy.release()
+    expect(await client.job(id)).toMatchObject({ state: 'queued', failures: 0 })
+    expect(await drain(client, { handlers: [write], logger: silent })).toEqual({ ...none, done: 1 })
+    expect(seen).toEqual([1])
+    await client.close()
+    await pool.end()
   })
 
   test('gives a large input and the job’s own schema to the handler', async () => {
