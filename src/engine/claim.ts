@@ -109,16 +109,16 @@ export async function claim(
   sleepingMs: number | null,
   timeoutMs: number,
 ): Promise<Claim> {
+  // Time is counted from here: a job may be given back a little early, and never starts too late.
+  const askedAt = performance.now()
   const reply = await database.call<Reply>(
     'claim',
     `$1::text::uuid, $2::text::jsonb, rowlock.now() + $3::text::double precision * interval '1 ms'`,
     [workerId, JSON.stringify(wants), sleepingMs === null ? null : String(sleepingMs)],
     { timeoutMs },
   )
-  // Counted from the answer: what has expired by this count has expired for the server too.
-  const answeredAt = performance.now()
   return {
-    jobs: reply.jobs.map((row) => read(row, reply.claim_id, answeredAt)).sort(byOrder),
+    jobs: reply.jobs.map((row) => read(row, reply.claim_id, askedAt)).sort(byOrder),
     alone: reply.alone,
     found: reply.found,
     nowMs: reply.now,
@@ -129,7 +129,7 @@ export async function claim(
   }
 }
 
-function read(row: Row, claimId: string, answeredAt: number): ClaimedJob {
+function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
   return {
     id: row[0],
     claimId,
@@ -150,7 +150,7 @@ function read(row: Row, claimId: string, answeredAt: number): ClaimedJob {
     metadata: row[15],
     retriedFrom: row[16],
     losses: row[17],
-    expiresAt: row[18] === null ? null : answeredAt + row[18],
+    expiresAt: row[18] === null ? null : askedAt + row[18],
   }
 }
 
