@@ -109,11 +109,14 @@ async function begin(
   const session = await Session.open(transactions, database, timeoutMs)
   try {
     if (run.abortReason !== undefined) throw run.abortReason
-    run.onAbort(() => void letGo().then(() => session.cut()))
+    run.onAbort(() => session.cut())
     const { id, claimId } = run.job
     await session.begin(Math.ceil(run.timeoutMs) + 1_000)
     await session.call('hold', '$1::text::bigint, $2::text::uuid', [id, claimId])
+    // While the mark is on its way nothing is cut: it could be taken back before it is there.
+    run.onAbort(undefined)
     const kept = await start(database, [{ ...run.asStarted, ago_ms: 0, in_transaction: true }], timeoutMs)
+    run.onAbort(() => void letGo().then(() => session.cut()))
     if (kept.has(id)) return session
     await session.rollback()
     return undefined
