@@ -45,7 +45,7 @@ export const LIMITS = table({
   inlineInputBytes: {
     max: 4_000,
     unit: 'bytes',
-    why: 'Above it an input is written once to payload instead of three times (1.1 against 3.3 × the input in WAL).',
+    why: 'Above it an input is written once to payload, not again each time its job moves.',
   },
   inputDepth: {
     max: 500,
@@ -125,7 +125,7 @@ export const LIMITS = table({
   claimJobs: {
     max: 1_000,
     unit: 'count',
-    why: 'A batch of 500 costs a tenth per job of a batch of 10; more gains nothing.',
+    why: 'A job costs less in a larger batch, up to some hundreds; beyond that nothing is gained.',
   },
   kindsPerWorker: { min: 1, max: 200, unit: 'count', why: 'A claim probes each kind at each priority.' },
   queuesPerWorker: { min: 1, max: 200, unit: 'count', why: 'One claim statement serves all of them.' },
