@@ -1,0 +1,57 @@
+-- Migration 0002: what operators need: bulk changes, imports, the concurrency of a queue, and indexes of history.
+--
+-- breaking: no
+-- locks: finished, against writers, while its three indexes are built: workers finish nothing in that time
+-- takes: about a second for each million rows of history; moments where there is little
+-- old workers: may go on; they do not follow a queue's concurrency
+
+-- How many handlers of this queue each worker runs at once. Null: as the worker was started with.
+alter table rowlock.queue
+  add column concurrency integer,
+  add constraint queue_concurrency_in_range check (concurrency between 1 and 1000);
+
+-- One verb for all jobs that a filter finds, done in steps. Each step commits what it changed together with how far it
+-- got, so that one that was interrupted can go on. Jobs above `upto_id` came later and are left alone; those up to
+-- `after_id` have been seen.
+create table rowlock.bulk (
+  id bigint not null generated always as identity,
+  verb text not null,
+  filter jsonb not null,
+  args jsonb not null default '{}',
+  actor text,
+  reason text,
+  started_at timestamptz not null,
+  beat_at timestamptz not null,
+  ended_at timestamptz,
+  outcome text,
+  upto_id bigint not null,
+  after_id bigint not null default 0,
+  matched bigint not null,
+  about boolean not null,
+  changed bigint not null default 0,
+  refused jsonb not null default '{}',
+  constraint bulk_pkey primary key (id),
+  constraint bulk_outcome_known check (outcome in ('done', 'stopped')),
+  constraint bulk_ended_with_an_outcome check ((ended_at is null) = (outcome is null))
+);
+
+-- How far a file was enqueued: each step commits its jobs together with the line it reached, so that an import that
+-- was interrupted goes on behind it. `digest` is of all lines so far: another file is noticed.
+create table rowlock.import (
+  key text not null,
+  lines bigint not null default 0,
+  jobs bigint not null default 0,
+  digest text not null,
+  actor text,
+  started_at timestamptz not null,
+  beat_at timestamptz not null,
+  ended_at timestamptz,
+  constraint import_pkey primary key (key),
+  constraint import_key_fits check (octet_length(key) between 1 and 512)
+);
+
+-- History is read by id; these find what is rare in it. A job that is done and has no key stands in none of them.
+create index finished_not_done on rowlock.finished (id) where state <> 'done';
+create index finished_dedupe_key on rowlock.finished (dedupe_key, id) where dedupe_key is not null;
+create index finished_idempotency_key on rowlock.finished (idempotency_key, id) where idempotency_key is not null;
+create index audit_by_queue on rowlock.audit (queue, at) where queue is not null;
