@@ -3,6 +3,7 @@
 export type { DatabaseOptions } from './engine/database.ts'
 export type { Enqueued, Requests } from './engine/enqueue.ts'
 export type { AttemptRow, JobRow } from './engine/find-job.ts'
+export type { Looks } from './engine/looks.ts'
 export type { MigrateReport } from './engine/migrate.ts'
 export { RELEASE } from './engine/release.ts'
 export type { PooledClient, PoolLike, Queryable } from './engine/seam.ts'

@@ -8,7 +8,6 @@ import { isJobDefinition } from '../ground/job.ts'
 import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
 import { checkQueue } from '../ground/names.ts'
 import { checkOptions } from '../ground/nearest.ts'
-import { show } from '../ground/show.ts'
 import { isStorableText } from '../ground/text.ts'
 import type { Database } from './database.ts'
 import {
@@ -21,7 +20,7 @@ import {
   storeBatch,
   withoutIndex,
 } from './enqueue.ts'
-import { findJob, type JobRow } from './find-job.ts'
+import { checkId, Looks } from './looks.ts'
 import type { Queryable } from './seam.ts'
 
 /** Who did it, and why; kept where it can be read later. */
@@ -52,14 +51,11 @@ export interface QueueSettings {
 }
 
 /** The verbs, on connections of a database or in one transaction of the caller's. */
-export class Verbs {
-  readonly #database: Database
-  readonly #queryable: Queryable | undefined
+export class Verbs extends Looks {
   readonly #middleware: EnqueueMiddleware[]
 
   constructor(database: Database, queryable: Queryable | undefined, middleware: EnqueueMiddleware[]) {
-    this.#database = database
-    this.#queryable = queryable
+    super(database, queryable)
     this.#middleware = middleware
   }
 
@@ -77,7 +73,7 @@ export class Verbs {
     }
     const request: AnyRequest = { definition: job, input, ...(options !== undefined && { options }) }
     try {
-      const [result] = await this.#send([request], this.#queryable)
+      const [result] = await this.#send([request], this.queryable)
       return result!
     } catch (error) {
       throw withoutIndex(original(error))
@@ -92,7 +88,7 @@ export class Verbs {
    * Source: sql/functions/store.sql
    */
   async enqueueMany(requests: Requests): Promise<Enqueued[]> {
-    return enqueueAll(this.#database, this.#queryable, requests, this.#send)
+    return enqueueAll(this.database, this.queryable, requests, this.#send)
   }
 
   /**
@@ -208,19 +204,10 @@ export class Verbs {
     await this.#onQueue('set_queue', queue, operator, '$4::text::jsonb', [JSON.stringify(wire)])
   }
 
-  /**
-   * A job in whatever phase it is, or null when none has this id.
-   *
-   * Source: sql/views/job.sql
-   */
-  async job(id: string): Promise<JobRow | null> {
-    return findJob(this.#database, this.#queryable, checkId(id))
-  }
-
   readonly #send: Send = async (requests, queryable) => {
     const { length } = requests
-    const context: EnqueueContext = { requests, inTransaction: this.#queryable !== undefined }
-    if (this.#middleware.length === 0) return storeBatch(this.#database, queryable, requests)
+    const context: EnqueueContext = { requests, inTransaction: this.queryable !== undefined }
+    if (this.#middleware.length === 0) return storeBatch(this.database, queryable, requests)
     let ours: unknown
     const run = async (n: number): Promise<readonly Enqueued[]> => {
       const middleware = this.#middleware[n]
@@ -233,7 +220,7 @@ export class Verbs {
       }
       try {
         return await storeBatch(
-          this.#database,
+          this.database,
           queryable,
           oneEach(context.requests, length, 'may replace jobs'),
         )
@@ -269,8 +256,8 @@ export class Verbs {
   }
 
   #call<T>(verb: string, args: string, values: unknown[]): Promise<T> {
-    if (this.#queryable !== undefined) return this.#database.callOn<T>(this.#queryable, verb, args, values)
-    return this.#database.call<T>(verb, args, values, { write: verb })
+    if (this.queryable !== undefined) return this.database.callOn<T>(this.queryable, verb, args, values)
+    return this.database.call<T>(verb, args, values, { write: verb })
   }
 }
 
@@ -291,11 +278,4 @@ function checkOperator(operator: Operator): Operator {
     }
   }
   return operator
-}
-
-function checkId(id: unknown): string {
-  if (typeof id === 'string' && /^[1-9]\d{0,18}$/.test(id) && BigInt(id) < 2n ** 63n) return id
-  throw new RowlockError('INVALID_OPTION', `a job's id is a string of digits; got ${show(id, 40)}`, {
-    path: 'id',
-  })
 }
