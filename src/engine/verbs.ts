@@ -48,6 +48,8 @@ export interface QueueSettings {
   readonly retentionDays?: (typeof RETENTION_CLASSES_DAYS)[number] | undefined
   /** A due job should start within this time. Default 1 min. */
   readonly targetWait?: Duration | undefined
+  /** Handlers of this queue that each worker runs at once. Unit: 1 to 1,000; null: as each was started with. */
+  readonly concurrency?: number | null | undefined
 }
 
 /** The verbs, on connections of a database or in one transaction of the caller's. */
@@ -185,8 +187,8 @@ export class Verbs extends Looks {
    * Source: sql/functions/set_queue.sql
    */
   async setQueue(queue: string, settings: QueueSettings, operator: Operator = {}): Promise<void> {
-    checkOptions(settings, ['retentionDays', 'targetWait'], 'setQueue')
-    const { retentionDays, targetWait } = settings
+    checkOptions(settings, ['retentionDays', 'targetWait', 'concurrency'], 'setQueue')
+    const { retentionDays, targetWait, concurrency } = settings
     if (retentionDays !== undefined && !RETENTION_CLASSES_DAYS.includes(retentionDays)) {
       const known = RETENTION_CLASSES_DAYS.join(', ')
       throw new RowlockError('INVALID_OPTION', `retentionDays must be one of ${known}`, {
@@ -194,8 +196,13 @@ export class Verbs extends Looks {
       })
     }
     const { min, max } = LIMITS.targetWaitMs
+    const { min: least, max: most } = LIMITS.concurrency
     const wire = {
       retention_days: retentionDays,
+      concurrency:
+        concurrency === undefined || concurrency === null
+          ? concurrency
+          : checkInteger(concurrency, { name: 'concurrency', min: least, max: most }),
       target_wait:
         targetWait === undefined
           ? undefined
