@@ -12,7 +12,7 @@ alter table rowlock.queue
 
 -- One verb for all jobs that a filter finds, done in steps. Each step commits what it changed together with how far it
 -- got, so that one that was interrupted can go on. Jobs above `upto_id` came later and are left alone; those up to
--- `after_id` have been seen.
+-- `after_id` have been seen; those in `again` were busy then, and are tried once more at the end.
 create table rowlock.bulk (
   id bigint not null generated always as identity,
   verb text not null,
@@ -30,6 +30,7 @@ create table rowlock.bulk (
   about boolean not null,
   changed bigint not null default 0,
   refused jsonb not null default '{}',
+  again bigint[] not null default '{}',
   constraint bulk_pkey primary key (id),
   constraint bulk_outcome_known check (outcome in ('done', 'stopped')),
   constraint bulk_ended_with_an_outcome check ((ended_at is null) = (outcome is null))
