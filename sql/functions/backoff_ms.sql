@@ -1,5 +1,6 @@
 -- How long to wait after so many failures, in ms: the stored policy, or exponential from 5 s to 1 h.
 -- Exponential: from min to min(max, min × factor^failures), evenly spread (full jitter above the minimum).
+-- Internal.
 -- Source: src/ground/backoff.ts has the same rule; a test holds the two together.
 create or replace function rowlock.backoff_ms(p_policy jsonb, p_failures integer, p_random double precision)
 returns bigint

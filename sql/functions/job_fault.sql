@@ -1,4 +1,4 @@
--- What is wrong with a job as a caller wrote it: {"sqlstate", "message", "path"}, or null when nothing is.
+-- What is wrong with a job as a caller wrote it: {"sqlstate", "message", "path"}, or null when nothing is. Internal.
 -- The client has the same rules and words; a test gives both the same faults.
 create or replace function rowlock.job_fault(p_job jsonb) returns jsonb
 language plpgsql stable

@@ -1,6 +1,6 @@
 -- An instant as whole milliseconds since 1970, rounded down, the form in which verbs answer their callers.
 -- Null for infinity, which a row written by hand may hold: one such row must not fail a claim.
--- Stable, as extract is: PostgreSQL puts no immutable function in line whose body is only stable.
+-- Internal. Stable, as extract is: PostgreSQL puts no immutable function in line whose body is only stable.
 create or replace function rowlock.ms(p_at timestamptz) returns bigint
 language sql stable parallel safe
 as $rowlock$ select case when isfinite(p_at) then floor(extract(epoch from p_at) * 1000)::bigint end $rowlock$;

@@ -1,4 +1,4 @@
--- Raise an error of Rowlock: SQLSTATE class RL, and as detail the JSON of what the error knows.
+-- Raise an error of Rowlock: SQLSTATE class RL, and as detail the JSON of what the error knows. Internal.
 create or replace function rowlock.refuse(p_sqlstate text, p_message text, p_detail jsonb default '{}') returns void
 language plpgsql
 set search_path = pg_catalog, pg_temp

@@ -1,6 +1,6 @@
 -- Refuse to end a job in a transaction that is not the one which began to hold it: the handler ended that itself.
 --
--- Transaction: the handler's. `hold` leaves the claim in a setting that ends with its transaction.
+-- Internal. Transaction: the handler's. `hold` leaves the claim in a setting that ends with its transaction.
 -- Errors: RL020.
 create or replace function rowlock.require_held(p_claim_id uuid) returns void
 language plpgsql volatile security definer

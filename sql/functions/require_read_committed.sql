@@ -1,4 +1,4 @@
--- Verbs that look twice need a fresh snapshot for the second look; a stricter isolation has only one.
+-- Verbs that look twice need a fresh snapshot for the second look; a stricter isolation has only one. Internal.
 -- Errors: RL030.
 create or replace function rowlock.require_read_committed(p_verb text) returns void
 language plpgsql

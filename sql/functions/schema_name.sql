@@ -1,4 +1,4 @@
--- The name of the schema this installation lives in, whatever it is, without a literal of it in any function.
+-- The name of the schema this installation lives in, whatever it is, without a literal of it in any function. Internal.
 create or replace function rowlock.schema_name() returns text
 language sql stable security definer
 set search_path = pg_catalog, pg_temp

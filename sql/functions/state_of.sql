@@ -1,4 +1,4 @@
--- The state of a job, in one consistent look at all its phases.
+-- The state of a job, in one consistent look at all its phases. Internal.
 -- Errors: RL010.
 create or replace function rowlock.state_of(p_id bigint) returns text
 language plpgsql volatile security definer

@@ -1,6 +1,7 @@
 -- Wake the workers that sleep on these queues beyond p_at. Called after the insert, in a later statement: a sleeper
 -- raised its flag before its last look, so either it saw the job or we see the flag. Under a stricter isolation
 -- flags raised since the snapshot are unseen, so everyone is told.
+-- Internal.
 -- Price: a NOTIFY holds a lock of the whole cluster until its commit is durable; without a sleeper there is none.
 create or replace function rowlock.wake(p_queues text[], p_at timestamptz) returns void
 language plpgsql security definer

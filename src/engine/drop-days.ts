@@ -15,29 +15,41 @@ interface Due {
 const PAYLOAD_BATCH = 1_000
 const LOCK_TIMEOUT = '100ms'
 const BUSY = new Set(['55P03', '40P01'])
+const NOT_OWNER = '42501'
 
 /**
  * Drop the days that are due, and answer their names. One that is in use is left for the next round.
  *
  * Transaction: none may be open; a detach without waiting writers runs at top level only. Behind a transaction pooler
  * (`isPooled`) a setting of the session could reach a stranger, so there the detach is an ordinary one, given up after
- * 100 ms.
- * Source: sql/functions/days_due.sql
+ * 100 ms. So it is for a role that does not own the tables, by the verb that does it for such roles.
+ * Source: sql/functions/days_due.sql, sql/functions/drop_day.sql
  */
 export async function dropDueDays(database: Database, isPooled: boolean): Promise<string[]> {
   const due = await database.query<Due>('select parent, day, detached from rowlock.days_due()')
   const dropped: string[] = []
   for (const each of due) {
     try {
-      if (each.parent === 'finished') await dropPayloads(database, each.day)
-      await detach(database, each, isPooled)
-      await drop(database, each.day)
+      await dropDay(database, each, isPooled)
       dropped.push(each.day)
     } catch (error) {
       if (!BUSY.has(String((error as { code?: unknown }).code))) throw error
     }
   }
   return dropped
+}
+
+async function dropDay(database: Database, due: Due, isPooled: boolean): Promise<void> {
+  try {
+    if (due.parent === 'finished') await dropPayloads(database, due.day)
+    await detach(database, due, isPooled)
+    await drop(database, due.day)
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== NOT_OWNER) throw error
+    for (let after: string | null = '0'; after !== null; ) {
+      after = await database.call<string | null>('drop_day', '$1::text, $2::text::bigint', [due.day, after])
+    }
+  }
 }
 
 /**
