@@ -4,19 +4,13 @@ import { Command } from 'commander'
 import { migrate } from '../engine/migrate.ts'
 import { migrationScript } from '../engine/migration-script.ts'
 import { checkSchema } from '../engine/schema.ts'
-import { connect } from './connect.ts'
+import { databaseOf } from '../rowlock.ts'
+import type { Shell } from './shell.ts'
 
-interface Options {
-  readonly url?: string
-  readonly schema: string
-  readonly sql?: boolean
-}
-
-export function migrateCommand(): Command {
+export function migrateCommand(shell: Shell): Command {
   return new Command('migrate')
+    .summary('install Rowlock in a database, or bring it to this release')
     .description('Install Rowlock in a database, or bring it to this release. Safe when several run at once.')
-    .option('--url <url>', 'the database; default: DATABASE_URL')
-    .option('--schema <name>', 'the schema Rowlock lives in', 'rowlock')
     .option('--sql', 'print the SQL of a new installation instead, for psql or for review')
     .addHelpText(
       'after',
@@ -28,30 +22,18 @@ Examples:
 
 The role needs CREATE on the database, or on the schema if that exists. No superuser, no extension.`,
     )
-    .action(run)
+    .action(shell.run((options: { readonly sql?: boolean }) => run(shell, options)))
 }
 
-async function run({ url, schema, sql }: Options): Promise<void> {
-  checkSchema(schema)
-  if (sql === true) {
-    process.stdout.write(migrationScript(schema))
-    return
-  }
-  const database = connect(url, schema)
-  try {
-    const { applied, replaced } = await migrate(database, {
-      onProgress: (line) => process.stderr.write(`${line}\n`),
-    })
-    const changes = [
-      ...(applied.length > 0
-        ? [`${applied.length} migration${applied.length === 1 ? '' : 's'} applied`]
-        : []),
-      ...(replaced.length > 0 ? [`${replaced.length} functions replaced`] : []),
-    ]
-    process.stdout.write(
-      `${changes.length > 0 ? changes.join(', ') : 'nothing to do'}: the schema is up to date\n`,
-    )
-  } finally {
-    await database.close()
-  }
+async function run(shell: Shell, { sql }: { readonly sql?: boolean }): Promise<void> {
+  checkSchema(shell.schema)
+  if (sql === true) return shell.print(migrationScript(shell.schema))
+  const report = await migrate(databaseOf(shell.client()), { onProgress: (line) => shell.say(line) })
+  if (shell.isJson) return shell.json(report)
+  const { applied, replaced } = report
+  const changes = [
+    ...(applied.length > 0 ? [`${applied.length} migration${applied.length === 1 ? '' : 's'} applied`] : []),
+    ...(replaced.length > 0 ? [`${replaced.length} functions replaced`] : []),
+  ]
+  await shell.print(`${changes.length > 0 ? changes.join(', ') : 'nothing to do'}: the schema is up to date`)
 }

@@ -1,0 +1,83 @@
+// The command line as a function: words in, an exit code out. Says what went wrong where nobody else has.
+
+import { Command, CommanderError } from 'commander'
+import { RELEASE } from '../engine/release.ts'
+import { COMMANDS } from './commands.ts'
+import { EXITS, exitCodes } from './exit.ts'
+import { failureOf } from './failure.ts'
+import type { Io } from './io.ts'
+import { hasColours, painter } from './paint.ts'
+import { type GlobalOptions, Shell } from './shell.ts'
+
+/** Run one call; answers its exit code. `onShell` is told of the shell before anything runs. */
+export async function main(
+  args: readonly string[],
+  io: Io,
+  onShell?: (shell: Shell) => void,
+): Promise<number> {
+  const shell = new Shell(io, args)
+  onShell?.(shell)
+  const program = programOf(shell)
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return EXITS[shell.exit].code
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.done.code : EXITS.usage.code
+    const { exit, says } = failureOf(error, {
+      url: program.opts().url ?? io.env.DATABASE_URL,
+      schema: shell.schema,
+    })
+    shell.say(`${shell.talkPaint('red', 'rowlock:')} ${says}`)
+    return EXITS[exit].code
+  } finally {
+    await shell.close()
+  }
+}
+
+/** The tree of all commands. Completion and docs are made from it. */
+export function programOf(shell: Shell): Command {
+  const { io } = shell
+  const program = new Command('rowlock')
+    .description('A durable job queue in the PostgreSQL you already have.')
+    .commandsGroup('Shell:')
+    .version(RELEASE, '-V, --version', 'print the release')
+    .option('--url <url>', 'the database (default: DATABASE_URL)')
+    .option('--schema <name>', "Rowlock's schema (default: ROWLOCK_SCHEMA, or rowlock)")
+    .option(
+      '--json',
+      'answer programs: one JSON object a line, as the TypeScript API has it, dates in ISO form',
+    )
+    .option('--no-color', 'no colours; NO_COLOR does the same, FORCE_COLOR the opposite')
+    .showSuggestionAfterError()
+    .showHelpAfterError('(see: rowlock --help)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => Math.min(shell.width, 120),
+      getErrHelpWidth: () => Math.min(shell.width, 120),
+      getOutHasColors: () => hasColours(io.stdout, io.env),
+      getErrHasColors: () => hasColours(io.stderr, io.env),
+    })
+    .configureHelp({ showGlobalOptions: true, styleTitle: (title) => painter(true)('bold', title) })
+    .addHelpText('after', `\nStdout carries data, stderr talk.\n\n${exitCodes()}`)
+  program.hook('preAction', () => shell.configure(program.opts<GlobalOptions>()))
+  for (const { heading, commands } of COMMANDS) {
+    for (const make of commands) {
+      const command = make(shell).helpGroup(heading)
+      program.addCommand(command)
+      inherit(command, program)
+    }
+  }
+  return program
+}
+
+/** Each command ends by throwing, suggests and prints as the program does. */
+function inherit(command: Command, parent: Command): void {
+  command.copyInheritedSettings(parent).showHelpAfterError(`(see: ${pathOf(command)} --help)`)
+  for (const child of command.commands) inherit(child, command)
+}
+
+function pathOf(command: Command): string {
+  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name()
+}

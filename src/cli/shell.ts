@@ -1,0 +1,162 @@
+// One call of the command line, as its command sees it: the global options, the client, where data and talk go, what
+// an interruption does. Stdout carries data and nothing else; stderr carries talk.
+
+import { createRowlock, type Rowlock } from '../rowlock.ts'
+import { addressOf, withoutPassword } from './address.ts'
+import { EXITS, type Exit } from './exit.ts'
+import type { Io } from './io.ts'
+import { hasColours, type Paint, painter } from './paint.ts'
+
+/** The options that every command has; they may stand before or after it. */
+export interface GlobalOptions {
+  readonly url?: string
+  readonly schema?: string
+  readonly json?: boolean
+  readonly color?: boolean
+}
+
+const UNKNOWN_WIDTH = 80
+
+export class Shell {
+  readonly io: Io
+  readonly #args: readonly string[]
+  #options: GlobalOptions = {}
+  #client: Rowlock | undefined
+  #interruptible = 0
+  #paint: Paint | undefined
+  #talkPaint: Paint | undefined
+  /** How the command ended, when it did not throw. */
+  exit: Exit = 'done'
+
+  constructor(io: Io, args: readonly string[]) {
+    this.io = io
+    this.#args = args
+  }
+
+  configure(options: GlobalOptions): void {
+    this.#options = options
+  }
+
+  /** The action of a command: what it answers is how it ended; nothing is `done`. */
+  run<Args extends unknown[]>(body: (...args: Args) => Promise<Exit | undefined> | Promise<void>) {
+    return async (...args: Args): Promise<void> => {
+      this.exit = (await body(...args)) ?? 'done'
+    }
+  }
+
+  get isJson(): boolean {
+    return this.#options.json === true
+  }
+
+  get schema(): string {
+    return this.#options.schema ?? (this.io.env.ROWLOCK_SCHEMA || 'rowlock')
+  }
+
+  /** Errors: INVALID_OPTION when none is given, or it is no address of PostgreSQL. */
+  get url(): string {
+    return addressOf(this.#options.url ?? this.io.env.DATABASE_URL)
+  }
+
+  /** The client of this call; it connects when it is first used, and is closed when the call ends. */
+  client(): Rowlock {
+    this.#client ??= createRowlock({
+      connectionString: this.url,
+      schema: this.schema,
+      maxConnections: 2,
+      applicationName: 'rowlock cli',
+    })
+    return this.#client
+  }
+
+  /** Can somebody be asked? */
+  get isAttended(): boolean {
+    return this.io.stdin.isTTY === true && this.io.stderr.isTTY === true
+  }
+
+  /** Columns of the terminal that stdout is, 80 when it is none. */
+  get width(): number {
+    return widthOf(this.io.stdout.columns, this.io.env.COLUMNS)
+  }
+
+  /** Colours for stdout. */
+  get paint(): Paint {
+    this.#paint ??= painter(hasColours(this.io.stdout, this.io.env, this.#options.color))
+    return this.#paint
+  }
+
+  /** Colours for stderr. */
+  get talkPaint(): Paint {
+    this.#talkPaint ??= painter(hasColours(this.io.stderr, this.io.env, this.#options.color))
+    return this.#talkPaint
+  }
+
+  /** Text for people on stdout; waits for a slow reader. */
+  async print(text: string): Promise<void> {
+    const whole = text.endsWith('\n') ? text : `${text}\n`
+    await new Promise<void>((resolve) => this.io.stdout.write(whole, () => resolve()))
+  }
+
+  /** One object as one line of JSON on stdout. */
+  async json(value: object): Promise<void> {
+    await this.print(JSON.stringify(value))
+  }
+
+  /** Objects as NDJSON on stdout. */
+  async ndjson(values: readonly object[]): Promise<void> {
+    if (values.length > 0) await this.print(values.map((value) => JSON.stringify(value)).join('\n'))
+  }
+
+  /** Talk: a line on stderr. */
+  say(text: string): void {
+    this.io.stderr.write(`${withoutPassword(text, this.#options.url, this.io.env.DATABASE_URL)}\n`)
+  }
+
+  /** What was typed, and more, to be typed again. */
+  again(...more: readonly string[]): string {
+    return commandLine(...this.#args.filter((arg) => !more.includes(arg)), ...more)
+  }
+
+  /**
+   * Work in steps that may end between two of them. The first Ctrl-C (or SIGTERM) aborts the signal, so that the
+   * running step ends and what was done is said; the second ends the process at once.
+   */
+  async interruptible<T>(body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const controller = new AbortController()
+    const listener = () => {
+      if (controller.signal.aborted) return this.io.exit(EXITS.interrupted.code)
+      this.say('\nrowlock: the running step is being finished; Ctrl-C again ends at once')
+      controller.abort()
+    }
+    const offs = (['SIGINT', 'SIGTERM'] as const).map((name) => this.io.onSignal(name, listener))
+    this.#interruptible++
+    try {
+      return await body(controller.signal)
+    } finally {
+      this.#interruptible--
+      for (const off of offs) off()
+    }
+  }
+
+  /** Nobody reads stdout any more. No reason to stop in the middle of a change; else there is nothing left to do. */
+  unread(): void {
+    if (this.#interruptible === 0) this.io.exit(EXITS.done.code)
+  }
+
+  async close(): Promise<void> {
+    await this.#client?.close()
+  }
+}
+
+function widthOf(columns: number | undefined, told: string | undefined): number {
+  const width = columns ?? Number(told)
+  return Number.isInteger(width) && width >= 20 ? width : UNKNOWN_WIDTH
+}
+
+/** `rowlock …` with each word quoted where a shell needs it, and no password. */
+export function commandLine(...args: readonly string[]): string {
+  const words = args.map((arg) => {
+    const word = /^postgres(ql)?:/.test(arg) ? withoutPassword(arg, arg) : arg
+    return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+  })
+  return ['rowlock', ...words].join(' ')
+}

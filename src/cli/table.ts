@@ -1,0 +1,94 @@
+// Rows as a table that fits its width: columns are cut with an ellipsis as far as they may be, then the least important
+// ones are left out. Lines never wrap, and data never reaches the terminal as anything but text.
+
+import type { Paint, Style } from './paint.ts'
+import { cut, visible, widthOf } from './visible.ts'
+
+export interface Column<Row> {
+  readonly head: string
+  readonly of: (row: Row) => string
+  /** Numbers stand to the right. */
+  readonly isNumber?: boolean
+  /** May be cut to so many columns. Default: not at all. */
+  readonly min?: number
+  /** The lowest is left out first when there is no room. Default: never left out. */
+  readonly weight?: number
+  readonly style?: (row: Row) => Style | undefined
+  /** Leave it out when no row has anything to show. */
+  readonly isOptional?: boolean
+}
+
+export interface Frame {
+  readonly width: number
+  readonly paint: Paint
+}
+
+const GAP = '  '
+
+/** The lines of a table, head first. */
+export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[], frame: Frame): string[] {
+  let used = columns
+    .map((column) => ({ column, cells: rows.map((row) => visible(column.of(row))) }))
+    .filter(({ column, cells }) => column.isOptional !== true || cells.some((cell) => cell !== ''))
+    .map((each) => ({ ...each, natural: Math.max(...[each.column.head, ...each.cells].map(widthOf)) }))
+  const least = ({ column, natural }: (typeof used)[number]) =>
+    Math.min(natural, Math.max(column.min ?? natural, widthOf(column.head)))
+  const room = () => frame.width - GAP.length * (used.length - 1)
+  while (sum(used.map(least)) > room()) {
+    const light = Math.min(...used.map(({ column }) => column.weight ?? Number.POSITIVE_INFINITY))
+    if (light === Number.POSITIVE_INFINITY) break
+    const at = used.findLastIndex(({ column }) => column.weight === light)
+    used = used.filter((_, n) => n !== at)
+  }
+  const widths = share(
+    used.map(({ natural }) => natural),
+    used.map(least),
+    room(),
+  )
+  const line = (texts: readonly string[], styles: readonly (Style | undefined)[]) =>
+    texts
+      .map((text, n) => {
+        const short = cut(text, widths[n]!)
+        const painted = styles[n] === undefined ? short : frame.paint(styles[n], short)
+        const pad = ' '.repeat(Math.max(0, widths[n]! - widthOf(short)))
+        if (used[n]!.column.isNumber) return pad + painted
+        return n === texts.length - 1 ? painted : painted + pad
+      })
+      .join(GAP)
+      .trimEnd()
+  return [
+    line(
+      used.map(({ column }) => column.head),
+      used.map(() => 'bold'),
+    ),
+    ...rows.map((row, n) =>
+      line(
+        used.map(({ cells }) => cells[n]!),
+        used.map(({ column }) => column.style?.(row)),
+      ),
+    ),
+  ]
+}
+
+/** Give each its natural width where there is room; else take from the widest first, none below its least. */
+function share(natural: readonly number[], least: readonly number[], room: number): number[] {
+  const widths = [...natural]
+  for (let over = sum(widths) - room; over > 0; over--) {
+    let widest = -1
+    for (const [n, width] of widths.entries()) {
+      if (width > least[n]! && (widest < 0 || width > widths[widest]!)) widest = n
+    }
+    if (widest < 0) break
+    widths[widest]!--
+  }
+  return widths
+}
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, n) => all + n, 0)
+
+/** Names and values, one a line, the values in one column; values that are empty are left out. */
+export function fields(pairs: readonly (readonly [string, string | undefined])[], paint: Paint): string[] {
+  const shown = pairs.filter((pair): pair is [string, string] => pair[1] !== undefined && pair[1] !== '')
+  const width = Math.max(0, ...shown.map(([name]) => name.length))
+  return shown.map(([name, value]) => `${paint('gray', name.padEnd(width))}  ${value}`)
+}
