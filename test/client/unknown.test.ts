@@ -9,7 +9,7 @@ import { createRowlock, defineJob, handle, type Rowlock } from '../../src/index.
 import { drain } from '../../src/testing/index.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { programs } from '../support/majors.ts'
-import { startProxy } from '../support/proxy.ts'
+import { startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
 
 const note = defineJob<unknown>('note')

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { filesOf, read } from '../support/tree.ts'
 
 const SOURCES = filesOf('src', '.ts').filter((path) => !path.endsWith('.generated.ts'))
+const FAULTS = filesOf('faults', '.ts')
 const WALL = 400
 const WIDEST = 120
 
@@ -63,9 +64,11 @@ test('no two files import each other', () => {
 test('no file is higher than the wall, no line wider', () => {
   const files = [
     ...SOURCES,
+    ...FAULTS,
     ...filesOf('test', '.ts'),
     ...filesOf('examples', '.ts'),
     ...filesOf('sql', '.sql'),
+    ...filesOf('faults', '.sql'),
   ]
   const wrong = files.flatMap((path) => {
     const lines = read(path).split('\n')
@@ -81,16 +84,17 @@ test('no file is higher than the wall, no line wider', () => {
 
 test('no file is named for what it is not', () => {
   const vague = /(^|\/)(utils?|helpers?|common|lib|misc|shared)(\.|\/)/
-  expect([...SOURCES, ...filesOf('test', '.ts')].filter((path) => vague.test(path))).toEqual([])
+  expect([...SOURCES, ...FAULTS, ...filesOf('test', '.ts')].filter((path) => vague.test(path))).toEqual([])
 })
 
-test('every file of src begins by saying what it is for', () => {
+test('every file of src and faults begins by saying what it is for', () => {
   const starts = /^(#!.*\n)?(\/\/ |\/\*\* )/
-  expect(SOURCES.filter((path) => !starts.test(read(path)))).toEqual([])
+  expect([...SOURCES, ...FAULTS].filter((path) => !starts.test(read(path)))).toEqual([])
 })
 
 test('every exported function and class says what it does', () => {
-  const wrong = SOURCES.filter((path) => !path.startsWith('src/cli/')).flatMap((path) => {
+  const told = [...SOURCES.filter((path) => !path.startsWith('src/cli/')), ...FAULTS]
+  const wrong = told.flatMap((path) => {
     const text = read(path)
     const names = [...text.matchAll(/^export (?:async )?(?:function|class) (\w+)/gm)].map(([, name]) => name!)
     // One comment stands for all overloads of a function; a class may be what its file is about.
@@ -112,7 +116,7 @@ test('the release is that of the package', () => {
 })
 
 test('no path is read out of a file URL as text: blanks and other signs would be escaped in it', () => {
-  const all = ['src', 'test', 'examples', 'scripts'].flatMap((folder) => [
+  const all = ['src', 'test', 'faults', 'examples', 'scripts'].flatMap((folder) => [
     ...filesOf(folder, '.ts'),
     ...filesOf(folder, '.mjs'),
   ])

@@ -2,7 +2,7 @@
 
 import { defineJob, fixed, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { type PostgresProxy, startProxy } from '../support/proxy.ts'
+import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 

@@ -12,7 +12,7 @@ import {
 } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { type PostgresProxy, startProxy } from '../support/proxy.ts'
+import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 

@@ -4,7 +4,7 @@ import { defineJob, fixed, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Database } from '../../src/engine/database.ts'
 import { Listener } from '../../src/worker/listener.ts'
-import { type PostgresProxy, startProxy } from '../support/proxy.ts'
+import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 
@@ -185,6 +185,7 @@ describe('a listener that is lost', () => {
       notifier: rig.db.database,
       onQueue: (queue) => void heard.push(queue),
       onCancel: () => {},
+      onSettings: () => {},
       onChange: (proven) => void changes.push(proven),
       onError: () => {},
     })

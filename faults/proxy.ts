@@ -1,10 +1,12 @@
-// A TCP proxy in front of PostgreSQL: passes, refuses, resets, swallows, delays; cuts between the server's answer and
-// the client; counts what is asked. It understands just the frames of the protocol.
+// A TCP proxy in front of PostgreSQL: passes, refuses, resets, swallows, delays; cuts in the middle of a message, and
+// between the server's answer and the client; counts what is asked. It understands just the frames of the protocol.
 
 import net from 'node:net'
 
+/** What it does with every connection. */
 export type ProxyMode = 'pass' | 'refuse' | 'blackhole'
 
+/** The proxy: where it stands, what went through it, and what it can be told to do. */
 export interface PostgresProxy {
   /** The URL of the same database through the proxy. */
   readonly url: string
@@ -30,6 +32,13 @@ export interface PostgresProxy {
    * or, silently, keep it open without another word.
    */
   cutAnswer(matches: RegExp, how?: { readonly silently?: boolean }): Promise<void>
+  /**
+   * Once: of the next message in this direction let only half through, and break the connection; or, silently, keep it
+   * open without another word.
+   */
+  cutMessage(to: 'server' | 'client', how?: { readonly silently?: boolean }): void
+  /** Take back everything that was asked for; what is held flows. */
+  calm(): Promise<void>
   close(): Promise<void>
 }
 
@@ -39,8 +48,11 @@ interface Link {
   session: string
   readonly asked: string[]
   isCut: boolean
+  /** Half a message went through: nothing more does. */
+  isTorn: boolean
 }
 
+/** Start one in front of the server that this URL names. */
 export async function startProxy(target: string): Promise<PostgresProxy> {
   const { hostname, port } = new URL(target)
   const links = new Set<Link>()
@@ -52,6 +64,22 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   let sentBytes = 0
   let cut: { readonly matches: RegExp; readonly isSilent: boolean; readonly done: () => void } | undefined
 
+  let tear: { readonly to: 'server' | 'client'; readonly isSilent: boolean } | undefined
+
+  /** What of this piece goes on; the rest of a message that is torn never does. */
+  const torn = (link: Link, to: 'server' | 'client', data: Buffer): Buffer | undefined => {
+    if (link.isTorn) return undefined
+    if (tear?.to !== to || data.length < 2) return data
+    const { isSilent } = tear
+    tear = undefined
+    link.isTorn = true
+    if (!isSilent) setImmediate(() => breakLink(link))
+    return data.subarray(0, data.length >> 1)
+  }
+  const breakLink = ({ client, server }: Link) => {
+    client.resetAndDestroy()
+    server.destroy()
+  }
   const isHeld = (link: Link) =>
     mode === 'blackhole' || (heldSession !== undefined && link.session === heldSession)
   const pass = (link: Link, write: () => void) => {
@@ -70,6 +98,7 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
       session: '',
       asked: [],
       isCut: false,
+      isTorn: false,
     }
     links.add(link)
     const asks = frames(true, (type, body) => {
@@ -94,11 +123,13 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     client.on('data', (data) => {
       sentBytes += data.length
       asks(data)
-      pass(link, () => link.server.write(data))
+      const piece = torn(link, 'server', data)
+      if (piece !== undefined) pass(link, () => link.server.write(piece))
     })
     link.server.on('data', (data) => {
       answers(data)
-      if (!link.isCut) pass(link, () => client.write(data))
+      const piece = link.isCut ? undefined : torn(link, 'client', data)
+      if (piece !== undefined) pass(link, () => client.write(piece))
     })
     client.on('close', () => pass(link, () => link.server.destroy()))
     link.server.on('close', () => {
@@ -121,10 +152,14 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
 
   const reset = () => {
     held.length = 0
-    for (const { client, server } of links) {
-      client.resetAndDestroy()
-      server.destroy()
-    }
+    for (const link of links) breakLink(link)
+  }
+  const set = async (next: ProxyMode) => {
+    if (next === mode) return
+    if (mode === 'refuse') await listen(ownPort)
+    if (next === 'refuse') server.close()
+    mode = next
+    flush()
   }
   return {
     url: url.href,
@@ -135,13 +170,7 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     get open() {
       return [...links].filter(({ client }) => !client.destroyed).length
     },
-    async set(next) {
-      if (next === mode) return
-      if (mode === 'refuse') await listen(ownPort)
-      if (next === 'refuse') server.close()
-      mode = next
-      flush()
-    },
+    set,
     hold(session) {
       heldSession = session
       flush()
@@ -154,6 +183,18 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
       new Promise<void>((done) => {
         cut = { matches, isSilent: silently, done }
       }),
+    cutMessage(to, { silently = false } = {}) {
+      tear = { to, isSilent: silently }
+    },
+    async calm() {
+      delayMs = 0
+      heldSession = undefined
+      cut = undefined
+      tear = undefined
+      for (const link of links) if (link.isCut || link.isTorn) breakLink(link)
+      await set('pass')
+      flush()
+    },
     async close() {
       reset()
       if (server.listening) await new Promise((resolve) => server.close(resolve))
