@@ -106,6 +106,16 @@ export const ERRORS = {
     when: 'The embedded PostgreSQL is not installed for this platform, or would not start.',
     next: 'Do what the message says, or set DATABASE_URL to a server of your own.',
   },
+  IMPORT_CHANGED: {
+    sqlstate: 'RL080',
+    when: 'An import is gone on with, and what was read of its file so far is not what was imported under its key.',
+    next: 'Use the same file and options, or another key for another file; nothing was enqueued.',
+  },
+  IMPORT_NOT_FOUND: {
+    sqlstate: 'RL081',
+    when: 'No import has this key.',
+    next: 'Begin it first; nothing was enqueued.',
+  },
 } as const satisfies Record<string, { sqlstate: `RL${string}`; when: string; next: string }>
 
 /** The stable code of a Rowlock error. */

@@ -122,6 +122,16 @@ export const LIMITS = table({
     why: 'One statement of enqueue; larger calls are cut into statements of one transaction.',
   },
   bytesPerCall: { max: 4_000_000, unit: 'bytes', why: 'Bounds the memory of one statement on both sides.' },
+  importLineBytes: {
+    max: 8_000_000,
+    unit: 'bytes',
+    why: 'One line of a file of jobs: an input of 1 MB, escaped, and room. Bounds the memory of reading.',
+  },
+  importWrongLines: {
+    max: 20,
+    unit: 'count',
+    why: 'Wrong lines that are said before a file of jobs is refused; more of them have the same reason.',
+  },
   claimJobs: {
     max: 1_000,
     unit: 'count',
