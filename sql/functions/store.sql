@@ -57,7 +57,8 @@ begin
      where not v_numbered or v_ids[g.n] = v_holders[g.n]
     returning w.id, w.queue, w.available_at
   )
-  select array_agg(s.id), array_agg(distinct s.queue), min(s.available_at)
+  -- In order of their ids, which is that of the jobs: `distinct` sorts what all aggregates read.
+  select array_agg(s.id order by s.id), array_agg(distinct s.queue), min(s.available_at)
     into v_stored, v_queues, v_due
     from stored s;
   if v_queues is not null then

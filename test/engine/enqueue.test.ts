@@ -330,6 +330,7 @@ describe('the answer', () => {
     ['plain', () => ({})],
     ['keyed', (n: number) => ({ dedupe_key: `ordered ${n}` })],
     ['large', (n: number) => (n % 2 === 0 ? { input: large } : {})],
+    ['of several queues', (n: number) => ({ queue: `q${(n * 7) % 10}` })],
   ])('names one id for each job, in order: %s', async (_, more) => {
     const jobs = Array.from({ length: LIMITS.jobsPerCall.max }, (_, n) => ({ metadata: { n }, ...more(n) }))
     const { ids, existing } = await enqueueMany(db, jobs)
