@@ -1,9 +1,11 @@
 -- Extend the worker's lease, record what has started, and bring back what is to be cancelled.
 --
--- p_started: as start takes it. p_facts: merged into the worker's facts (slots, lag, whether it drains).
--- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}], "duty_in_ms"}, or null when the lease is over: it is
---   lost for ever, and the process takes a new identity. `duty_in_ms`: 0 for the eldest living worker, which
---   maintains; for the others the time until the leases of all elder ones would be over.
+-- p_started: as start takes it. p_facts: merged into the worker's facts (slots, lag, whether it drains, and by queue
+--   what runs and what ended in the last minute).
+-- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}], "duty_in_ms", "settings": {queue: {"concurrency"}}}, or
+--   null when the lease is over: it is lost for ever, and the process takes a new identity. `duty_in_ms`: 0 for the
+--   eldest living worker, which maintains; for the others the time until the leases of all elder ones would be over.
+--   `settings`: of the queues it serves, those that have a concurrency of their own.
 -- Locks: the worker's row, then rows in running (skip locked).
 create or replace function rowlock.heartbeat(p_worker_id uuid, p_started jsonb default '[]', p_facts jsonb default '{}')
 returns json
@@ -16,11 +18,12 @@ declare
   v_started_at timestamptz;
   v_elders_until timestamptz;
   v_cancel json;
+  v_queues jsonb;
 begin
   update rowlock.worker w
      set beat_at = v_now, expires_at = v_now + w.lease, facts = w.facts || p_facts
    where w.id = p_worker_id and w.expires_at > v_now
-  returning w.expires_at, w.started_at into v_expires_at, v_started_at;
+  returning w.expires_at, w.started_at, w.queues into v_expires_at, v_started_at, v_queues;
   if not found then
     return null;
   end if;
@@ -39,6 +42,7 @@ begin
   end if;
   return json_build_object(
     'now', rowlock.ms(v_now), 'expires_at', rowlock.ms(v_expires_at), 'cancel', coalesce(v_cancel, '[]'),
-    'duty_in_ms', coalesce(extract(epoch from v_elders_until - v_now) * 1000, 0));
+    'duty_in_ms', coalesce(extract(epoch from v_elders_until - v_now) * 1000, 0),
+    'settings', rowlock.served_settings(v_queues));
 end
 $rowlock$;

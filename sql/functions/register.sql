@@ -2,7 +2,7 @@
 -- The identity is random per start; nobody takes over another's.
 --
 -- p_facts: {"name", "release", "queues": {queue: settings}, "kinds": [k …], …}
--- Returns: {"now": ms, "expires_at": ms, "channel": name}.
+-- Returns: {"now": ms, "expires_at": ms, "channel": name, "settings": as heartbeat answers them}.
 create or replace function rowlock.register(p_worker_id uuid, p_lease interval, p_facts jsonb) returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -17,6 +17,7 @@ begin
     array(select jsonb_array_elements_text(coalesce(p_facts -> 'kinds', '[]'))),
     p_facts - array['name', 'release', 'queues', 'kinds']);
   return json_build_object(
-    'now', rowlock.ms(v_now), 'expires_at', rowlock.ms(v_now + p_lease), 'channel', rowlock.channel());
+    'now', rowlock.ms(v_now), 'expires_at', rowlock.ms(v_now + p_lease), 'channel', rowlock.channel(),
+    'settings', rowlock.served_settings(p_facts -> 'queues'));
 end
 $rowlock$;

@@ -132,6 +132,12 @@ export class Database {
     return typeof max === 'number' ? max : undefined
   }
 
+  /** Of a lane: let it have so many connections from now on. What is no lane is left alone. */
+  resizeLane(maxConnections: number): void {
+    if (this.#sockets === undefined) return
+    ;(this.#open().options as { max: number }).max = maxConnections
+  }
+
   /** Of a lane: every socket that is open or being opened. */
   #sockets: Set<net.Socket> | undefined
 

@@ -7,6 +7,8 @@ interface Ended {
   readonly claim_id: string
   /** Which attempt ends; asked for when an answer was lost, not sent. */
   readonly attempt: number
+  /** For the worker's own figures; not sent. */
+  readonly queue?: string
   readonly ran_ms?: number
 }
 
@@ -46,7 +48,7 @@ export function finish(
 /** Rows of one table are locked in id order, so each verb's jobs are sorted. A result is JSON already. */
 export function outcomesJson(outcomes: readonly Outcome[]): string {
   const byVerb = new Map<string, string[]>()
-  for (const { verb, attempt: _, ...rest } of [...outcomes].sort(byId)) {
+  for (const { verb, attempt: _attempt, queue: _queue, ...rest } of [...outcomes].sort(byId)) {
     const { result, ...ended } = rest as { result?: string }
     let text = JSON.stringify(ended)
     if (result !== undefined) text = `${text.slice(0, -1)},"result":${result}}`

@@ -11,6 +11,9 @@ export interface StartedJob {
   readonly in_transaction?: boolean
 }
 
+/** Settings by queue, of those that this worker serves and that have some. */
+export type ServedSettings = Readonly<Record<string, { readonly concurrency: number }>>
+
 /** What the heartbeat brings back. */
 export interface Beat {
   readonly now: number
@@ -18,6 +21,7 @@ export interface Beat {
   readonly cancel: readonly { readonly id: string; readonly reason: string | null }[]
   /** 0: this worker maintains. Else the time until the leases of all elder workers would be over. Unit: ms. */
   readonly duty_in_ms: number
+  readonly settings: ServedSettings
 }
 
 /** Source: sql/functions/register.sql */
@@ -27,7 +31,7 @@ export function register(
   leaseMs: number,
   facts: Record<string, unknown>,
   timeoutMs: number,
-): Promise<{ readonly channel: string }> {
+): Promise<{ readonly channel: string; readonly settings: ServedSettings }> {
   const args = `$1::text::uuid, $2::text::interval, $3::text::jsonb`
   return database.call('register', args, [workerId, `${leaseMs} ms`, JSON.stringify(facts)], { timeoutMs })
 }

@@ -80,6 +80,7 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
       const [row] = await database.query<{ id: string }>('select id::text as id from rowlock.installation')
       return row!.id
     },
+    onCommitted: () => {},
   }
   const drained: Drained = { done: 0, failed: 0, retried: 0, dead: 0, snoozed: 0, cancelled: 0 }
   try {

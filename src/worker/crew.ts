@@ -2,7 +2,7 @@
 
 import type { Claim, ClaimedJob } from '../engine/claim.ts'
 import type { Outcome } from '../engine/finish.ts'
-import { type StartedJob, start } from '../engine/lease.ts'
+import { type ServedSettings, type StartedJob, start } from '../engine/lease.ts'
 import { LIMITS } from '../ground/limits.ts'
 import type { Lease } from './lease.ts'
 import type { WorkerSettings } from './options.ts'
@@ -70,6 +70,16 @@ export class Crew {
     const alone = this.slots.takeAlone()
     if (alone !== undefined) this.handBack([alone])
     clearTimeout(this.#aloneTimer)
+  }
+
+  /** The queues' settings, as they are by now. Answers whether anything is another than it was. */
+  follow(settings: ServedSettings): boolean {
+    const { surplus, changed } = this.slots.resize(settings)
+    this.handBack(surplus)
+    if (!changed) return false
+    this.#fill()
+    this.#options.onRoom()
+    return true
   }
 
   /** The right to all of them is gone. */

@@ -1,7 +1,7 @@
 // Keeps the lease: registers a fresh identity, beats, tells what has started, brings back what is to be cancelled.
 
 import type { Database } from '../engine/database.ts'
-import { type Beat, heartbeat, register, type StartedJob } from '../engine/lease.ts'
+import { type Beat, heartbeat, register, type ServedSettings, type StartedJob } from '../engine/lease.ts'
 import { Lease } from './lease.ts'
 import { Loop } from './loop.ts'
 
@@ -15,7 +15,7 @@ export interface HeartbeatOptions {
   readonly identity: () => Record<string, unknown>
   readonly facts: () => Record<string, unknown>
   readonly started: () => readonly StartedJob[]
-  readonly onGranted: () => void
+  readonly onGranted: (settings: ServedSettings) => void
   /** What came back, and which started jobs the database knows of by now. */
   readonly onBeat: (beat: Beat, told: readonly StartedJob[]) => void
   readonly onError: (error: unknown) => void
@@ -81,8 +81,8 @@ export class Heartbeat {
     await this.#options.beforeRegister()
     const workerId = Lease.newId()
     const sentAt = performance.now()
-    await register(database, workerId, leaseMs, this.#options.identity(), leaseMs / 2)
+    const { settings } = await register(database, workerId, leaseMs, this.#options.identity(), leaseMs / 2)
     lease.granted(workerId, sentAt)
-    this.#options.onGranted()
+    this.#options.onGranted(settings)
   }
 }

@@ -14,6 +14,8 @@ export interface ListenerOptions {
   readonly notifier: Database
   readonly onQueue: (queue: string) => void
   readonly onCancel: (workerId: string) => void
+  /** Settings of this queue were changed. */
+  readonly onSettings: (queue: string) => void
   /** Hearing began, or ended. */
   readonly onChange: (proven: boolean) => void
   readonly onError: (error: unknown) => void
@@ -137,6 +139,7 @@ export class Listener {
     const rest = payload.slice(space + 1)
     if (word === 'queue') this.#options.onQueue(rest)
     else if (word === 'cancel') this.#options.onCancel(rest)
+    else if (word === 'settings') this.#options.onSettings(rest)
     else if (word === 'probe' && rest === this.#probe?.nonce) this.#probe.heard()
   }
 

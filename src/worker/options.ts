@@ -63,6 +63,8 @@ export interface ServedQueue {
   readonly queue: string
   readonly concurrency: number
   readonly prefetch: number
+  /** Whether it was asked for; else it follows the concurrency. */
+  readonly hasOwnPrefetch: boolean
 }
 
 /** Options with their defaults; lengths in ms. */
@@ -202,11 +204,16 @@ function servedQueues(
       min: LIMITS.concurrency.min,
       max: LIMITS.concurrency.max,
     })
-    const prefetch = checkInteger(options.prefetch ?? Math.min(concurrency, LIMITS.prefetch.max), {
+    const prefetch = checkInteger(options.prefetch ?? defaultPrefetch(concurrency), {
       name: `${path}.prefetch`,
       min: LIMITS.prefetch.min,
       max: LIMITS.prefetch.max,
     })
-    return { queue, concurrency, prefetch }
+    return { queue, concurrency, prefetch, hasOwnPrefetch: options.prefetch !== undefined }
   })
+}
+
+/** As many as run at once. */
+export function defaultPrefetch(concurrency: number): number {
+  return Math.min(concurrency, LIMITS.prefetch.max)
 }

@@ -10,6 +10,8 @@ export interface ReporterOptions {
   readonly database: Database
   readonly flushMs: number
   readonly timeoutMs: number
+  /** An outcome was written; `to` is the state its job went to. */
+  readonly onWritten: (outcome: Outcome, to: string) => void
   /** A job had another owner when its outcome came. */
   readonly onLost: (outcome: Outcome) => void
   readonly onError: (error: unknown) => void
@@ -105,11 +107,15 @@ export class Reporter {
     for (let tries = 1; !this.#stopped; tries++) {
       try {
         const { completed, moved } = await finish(this.#options.database, batch, this.#options.timeoutMs)
-        const settled = new Set([...completed, ...moved.map(({ id }) => id)])
-        await this.#explain(
-          batch.filter(({ id }) => !settled.has(id)),
-          isDoubtful,
-        )
+        const states = new Map(moved.map(({ id, to }) => [id, to]))
+        for (const id of completed) states.set(id, 'done')
+        const missing: Outcome[] = []
+        for (const outcome of batch) {
+          const to = states.get(outcome.id)
+          if (to === undefined) missing.push(outcome)
+          else this.#options.onWritten(outcome, to)
+        }
+        await this.#explain(missing, isDoubtful)
         return
       } catch (error) {
         if (isRefusal(error)) return this.#divide(batch, error)
@@ -124,11 +130,14 @@ export class Reporter {
   /** After a lost answer, jobs that are missing now may be those that the lost answer was about. */
   async #explain(missing: readonly Outcome[], isDoubtful: boolean): Promise<void> {
     if (missing.length === 0 || this.#stopped) return
-    const { database, timeoutMs, onLost } = this.#options
+    const { database, timeoutMs, onLost, onWritten } = this.#options
     const written = isDoubtful
       ? await wereWritten(database, missing, timeoutMs).catch(() => new Set())
       : new Set()
-    for (const outcome of missing) if (!written.has(outcome.id)) onLost(outcome)
+    for (const outcome of missing) {
+      if (!written.has(outcome.id)) onLost(outcome)
+      else onWritten(outcome, outcome.verb === 'complete' ? 'done' : 'unknown')
+    }
   }
 
   /** One outcome that the server refuses must not hold up the others. */
@@ -143,13 +152,14 @@ export class Reporter {
     const [outcome] = batch
     if (outcome === undefined) return
     if (outcome.verb === 'fail' && outcome.cause === 'outcome_refused') return this.#setAside(outcome)
-    const { id, claim_id, attempt, ran_ms } = outcome
+    const { id, claim_id, attempt, queue, ran_ms } = outcome
     await this.#send([
       {
         verb: 'fail',
         id,
         claim_id,
         attempt,
+        ...(queue !== undefined && { queue }),
         ...(ran_ms !== undefined && { ran_ms }),
         outcome: 'failed',
         cause: 'outcome_refused',

@@ -1,6 +1,7 @@
 // What running a job takes from the worker around it.
 
 import type { Database } from '../engine/database.ts'
+import type { Outcome } from '../engine/finish.ts'
 import type { Logger } from './log.ts'
 import type { HandlerMiddleware } from './middleware.ts'
 
@@ -14,4 +15,6 @@ export interface RunnerOptions {
   readonly logger: Logger
   /** The installation, part of idempotency keys. */
   readonly installation: () => Promise<string>
+  /** An outcome was committed in its handler's own transaction; `to` is the state its job went to. */
+  readonly onCommitted: (outcome: Outcome, to: string) => void
 }

@@ -97,6 +97,7 @@ const ended = ({ job, ranMs }: Run) => ({
   id: job.id,
   claim_id: job.claimId,
   attempt: job.attempt,
+  queue: job.queue,
   ran_ms: Math.round(ranMs),
 })
 

@@ -1,13 +1,26 @@
 // Room for running handlers, queue by queue, and the claimed jobs that wait for it.
 
 import type { ClaimedJob, Want } from '../engine/claim.ts'
-import type { ServedQueue } from './options.ts'
+import type { ServedSettings } from '../engine/lease.ts'
+import { defaultPrefetch, type ServedQueue } from './options.ts'
 
-interface Room extends ServedQueue {
+interface Room {
+  readonly queue: string
+  /** As the worker was started. */
+  readonly own: ServedQueue
+  concurrency: number
+  prefetch: number
   running: number
   /** Of the running ones, those that ignored their signal: they hold their slot. */
   stuck: number
   readonly prefetched: ClaimedJob[]
+}
+
+/** What one queue looks like in this process. */
+export interface RoomFigures {
+  readonly running: number
+  readonly prefetched: number
+  readonly concurrency: number
 }
 
 interface Startable {
@@ -26,7 +39,10 @@ export class Slots {
 
   constructor(queues: readonly ServedQueue[], kinds: readonly string[]) {
     this.#rooms = new Map(
-      queues.map((served) => [served.queue, { ...served, running: 0, stuck: 0, prefetched: [] }]),
+      queues.map((own) => {
+        const { queue, concurrency, prefetch } = own
+        return [queue, { queue, own, concurrency, prefetch, running: 0, stuck: 0, prefetched: [] }]
+      }),
     )
     this.#kinds = kinds
   }
@@ -49,6 +65,38 @@ export class Slots {
         ...(!alone && { alone }),
       }))
       .filter(({ limit }) => limit > 0)
+  }
+
+  /**
+   * Run as many handlers of each queue at once as these say; a queue that has no word here as the worker was started.
+   * What runs goes on. Answers the prefetched jobs that have no room any more, and whether anything is another.
+   */
+  resize(settings: ServedSettings): { readonly surplus: readonly ClaimedJob[]; readonly changed: boolean } {
+    const surplus: ClaimedJob[] = []
+    let changed = false
+    for (const [queue, room] of this.#rooms) {
+      const { own } = room
+      const concurrency = settings[queue]?.concurrency ?? own.concurrency
+      if (concurrency === room.concurrency) continue
+      changed = true
+      room.concurrency = concurrency
+      room.prefetch = own.hasOwnPrefetch ? own.prefetch : defaultPrefetch(concurrency)
+      surplus.push(...room.prefetched.splice(room.prefetch + Math.max(0, concurrency - room.running)))
+    }
+    return { surplus, changed }
+  }
+
+  /** Handlers that may run at once, in all queues. */
+  get concurrency(): number {
+    return this.#sum(({ concurrency }) => concurrency)
+  }
+
+  /** By queue. */
+  figures(): [string, RoomFigures][] {
+    return [...this.#rooms].map(([queue, { running, prefetched, concurrency }]) => [
+      queue,
+      { running, prefetched: prefetched.length, concurrency },
+    ])
   }
 
   hasRoom(queue: string): boolean {

@@ -1,6 +1,6 @@
 // Runs a handler inside a transaction of its own, in which its job is completed: both commit, or neither.
 
-import { type Outcome, outcomesJson } from '../engine/finish.ts'
+import { type Finished, type Outcome, outcomesJson } from '../engine/finish.ts'
 import { start } from '../engine/lease.ts'
 import { wereWritten } from '../engine/were-written.ts'
 import { isRowlockError, RowlockError } from '../ground/errors.ts'
@@ -43,8 +43,9 @@ export async function runInTransaction(
     })
     const value = await through(options.middleware, inside, run.handler.run)
     const outcome = await outcomeOf(value)
-    await settle(outcome, session, options)
+    const to = await settle(outcome, session, options)
     await commit(outcome, session, options)
+    options.onCommitted(outcome, to)
   } catch (error) {
     if (!session.isBroken) await letGo()
     await session.rollback()
@@ -128,18 +129,18 @@ async function begin(
   }
 }
 
-/** The outcome, written in the handler's transaction. Errors: LEASE_LOST. */
-async function settle(outcome: Outcome, session: Session, options: RunnerOptions): Promise<void> {
+/** The outcome, written in the handler's transaction: answers the job's state. Errors: LEASE_LOST. */
+async function settle(outcome: Outcome, session: Session, options: RunnerOptions): Promise<string> {
   if (outcome.verb === 'complete') {
     const args = '$1::text::bigint, $2::text::uuid, $3::text::jsonb, $4::text::double precision'
     const { id, claim_id, result, ran_ms } = outcome
     await session.call('complete_in_transaction', args, [id, claim_id, result ?? null, String(ran_ms ?? 0)])
-    return
+    return 'done'
   }
   await session.call('require_held', '$1::text::uuid', [outcome.claim_id])
   const json = outcomesJson([outcome])
-  const reply = await session.call<{ moved: unknown[] }>('finish', '$1::text::jsonb', [json])
-  if (reply.moved.length > 0) return
+  const { moved } = await session.call<Pick<Finished, 'moved'>>('finish', '$1::text::jsonb', [json])
+  if (moved[0] !== undefined) return moved[0].to
   options.logger.warn({ jobId: outcome.id }, 'a transaction was rolled back: its job had another owner')
   throw new RowlockError('LEASE_LOST', `job ${outcome.id} has another owner by now`)
 }

@@ -5,13 +5,13 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { ClaimedJob } from '../engine/claim.ts'
 import type { Database } from '../engine/database.ts'
 import type { Outcome } from '../engine/finish.ts'
-import { type Beat, retire, type StartedJob } from '../engine/lease.ts'
-import { RELEASE } from '../engine/release.ts'
+import { type Beat, retire, type ServedSettings, type StartedJob } from '../engine/lease.ts'
 import { checkSchemaVersion } from '../engine/schema-check.ts'
 import { notLetIn } from '../engine/translate.ts'
 import { isRowlockError, RowlockError } from '../ground/errors.ts'
 import { Crew } from './crew.ts'
 import type { StopOptions, WorkerEvents, WorkerStatus } from './events.ts'
+import { factsOf, identityOf } from './facts.ts'
 import { Fetcher } from './fetcher.ts'
 import { Frontier } from './frontier.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -23,6 +23,7 @@ import type { HandlerMiddleware } from './middleware.ts'
 import { stopGraceMs, type WorkerOptions, type WorkerSettings, workerSettings } from './options.ts'
 import { Orphans } from './orphans.ts'
 import { warnOfSmallPool } from './pool-size.ts'
+import { Rates } from './rates.ts'
 import { Reporter } from './reporter.ts'
 import { takeSignals } from './signals.ts'
 import { within } from './within.ts'
@@ -41,6 +42,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
   readonly #timeoutMs: number
   readonly #lease: Lease
   readonly #reporter: Reporter
+  readonly #rates = new Rates()
   readonly #crew: Crew
   readonly #fetcher: Fetcher
   readonly #heartbeat: Heartbeat
@@ -81,6 +83,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
       database: this.#lanes.work,
       flushMs: this.#settings.flushMs,
       timeoutMs,
+      onWritten: (outcome, to) => this.#rates.note(outcome, to),
       onLost: (outcome) => this.#outcomeLost(outcome),
       onError: (error) => this.#complain('outcomes could not be written yet', error),
       onFlushed: () => this.#fetcher.nudge(),
@@ -96,6 +99,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
         middleware: this.#middleware,
         logger: this.#log,
         installation: async () => this.#installation,
+        onCommitted: (outcome, to) => this.#rates.note(outcome, to),
       },
       isOpen: () => this.#state === 'running',
       onRoom: () => this.#fetcher.nudge(),
@@ -131,10 +135,10 @@ export class Worker extends EventEmitter<WorkerEvents> {
       leaseMs,
       heartbeatMs,
       beforeRegister: () => this.#greet(),
-      identity: () => this.#identity(),
-      facts: () => this.#facts(),
+      identity: () => identityOf(this.#settings),
+      facts: () => factsOf(this.status, this.#crew.slots, this.#rates),
       started: () => this.#crew.untold(),
-      onGranted: () => this.#granted(),
+      onGranted: (settings) => this.#granted(settings),
       onBeat: (beat, told) => this.#beaten(beat, told),
       onError: (error) => this.#complain('the heartbeat failed', error),
     })
@@ -161,6 +165,9 @@ export class Worker extends EventEmitter<WorkerEvents> {
         onQueue: (queue) => this.#fetcher.wake(queue),
         onCancel: (workerId) => {
           if (workerId === this.#lease.workerId) this.#heartbeat.nudge()
+        },
+        onSettings: (queue) => {
+          if (this.#settings.queues.some((served) => served.queue === queue)) this.#heartbeat.nudge()
         },
         onChange: (proven) => this.#heard(proven),
         onError: (error) => this.#complain('listening failed: polling instead', error),
@@ -280,9 +287,10 @@ export class Worker extends EventEmitter<WorkerEvents> {
     void this.stop()
   }
 
-  #granted(): void {
+  #granted(settings: ServedSettings): void {
     const workerId = this.#lease.workerId
     if (workerId === undefined) return
+    this.#follow(settings)
     this.#fetcher.reset()
     this.#heartbeat.nudge()
     this.#announce('leased', { workerId })
@@ -296,8 +304,17 @@ export class Worker extends EventEmitter<WorkerEvents> {
     this.#heartbeat.nudge()
   }
 
-  #beaten({ cancel, duty_in_ms }: Beat, told: readonly StartedJob[]): void {
+  /** Handlers in transactions have a connection each. */
+  #follow(settings: ServedSettings): void {
+    if (!this.#crew.follow(settings)) return
+    const { concurrency } = this.#crew.slots
+    this.#lanes.transactions.resizeLane(concurrency)
+    this.#log.info({ settings, concurrency }, 'the concurrency of a queue was changed')
+  }
+
+  #beaten({ cancel, duty_in_ms, settings }: Beat, told: readonly StartedJob[]): void {
     this.#crew.told(told)
+    this.#follow(settings)
     for (const { id, reason } of cancel) this.#crew.cancel(id, reason ?? undefined)
     this.#maintenance.setDuty(duty_in_ms)
     this.#lagMs = this.#lag.max / 1e6
@@ -315,32 +332,6 @@ export class Worker extends EventEmitter<WorkerEvents> {
     if (verb === 'hand_back') return
     this.#log.warn({ jobId: id, verb }, 'an outcome came too late: the job had another owner')
     this.#announce('outcome_lost', { jobId: id, verb })
-  }
-
-  #identity(): Record<string, unknown> {
-    const { name, queues, handlers } = this.#settings
-    return {
-      name,
-      release: RELEASE,
-      queues: Object.fromEntries(
-        queues.map(({ queue, concurrency, prefetch }) => [queue, { concurrency, prefetch }]),
-      ),
-      kinds: [...handlers.keys()],
-      pid: process.pid,
-      node: process.version,
-    }
-  }
-
-  #facts(): Record<string, unknown> {
-    const { state, running, prefetched, stuck, listening, lagMs } = this.status
-    return {
-      draining: state === 'draining',
-      running,
-      prefetched,
-      stuck,
-      listening,
-      lag_ms: Math.round(lagMs),
-    }
   }
 
   async #greet(): Promise<void> {

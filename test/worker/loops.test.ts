@@ -69,7 +69,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
     await db.sql(`select rowlock.register($1, '30 s', '{}')`, [id])
     lease.granted(id, performance.now())
     let looks = 0
-    const slots = new Slots([{ queue: 'default', concurrency: 1, prefetch: 0 }], ['k'])
+    const slots = new Slots([{ queue: 'default', concurrency: 1, prefetch: 0, hasOwnPrefetch: true }], ['k'])
     const wants = slots.wants.bind(slots)
     slots.wants = () => {
       looks++
@@ -105,6 +105,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
       notifier: database,
       onQueue: nothing,
       onCancel: nothing,
+      onSettings: nothing,
       onChange: (proven) => {
         if (proven) changes++
       },

@@ -137,6 +137,7 @@ test('outcomes that are refused in every form count as piled up', async () => {
     database,
     flushMs: 0,
     timeoutMs: 1_000,
+    onWritten: nothing,
     onLost: nothing,
     onError: nothing,
     onFlushed: nothing,

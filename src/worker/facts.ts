@@ -1,0 +1,36 @@
+// What a worker tells the database of itself: who it is when it registers, how it fares with each beat.
+
+import { RELEASE } from '../engine/release.ts'
+import type { WorkerStatus } from './events.ts'
+import type { WorkerSettings } from './options.ts'
+import type { Rates } from './rates.ts'
+import type { Slots } from './slots.ts'
+
+/** Told once, when it registers. */
+export function identityOf({ name, queues, handlers }: WorkerSettings): Record<string, unknown> {
+  return {
+    name,
+    release: RELEASE,
+    queues: Object.fromEntries(
+      queues.map(({ queue, concurrency, prefetch }) => [queue, { concurrency, prefetch }]),
+    ),
+    kinds: [...handlers.keys()],
+    pid: process.pid,
+    node: process.version,
+  }
+}
+
+/** Told with each beat. By queue: its slots, and what ended in the last minute. */
+export function factsOf(status: WorkerStatus, slots: Slots, rates: Rates): Record<string, unknown> {
+  const { state, running, prefetched, stuck, listening, lagMs } = status
+  const byQueue = slots.figures().map(([queue, room]) => [queue, { ...room, ...rates.of(queue) }])
+  return {
+    draining: state === 'draining',
+    running,
+    prefetched,
+    stuck,
+    listening,
+    lag_ms: Math.round(lagMs),
+    by_queue: Object.fromEntries(byQueue),
+  }
+}
