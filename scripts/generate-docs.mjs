@@ -1,10 +1,13 @@
-// Writes the parts of the docs that are made from the source: states, errors, limits, and tables of options.
+// Writes the parts of the docs that are made from the source: states, errors, limits, tables of options, the reference
+// of SQL functions and of the command line, the grants of each role.
 // A page has them between `<!-- made: name -->` and `<!-- end -->`. `--check` writes nothing and fails when a page is
 // not in step.
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { tsImport } from 'tsx/esm/api'
 import ts from 'typescript'
+import { describeProgram } from './reference-cli.mjs'
+import { describe, readFunctions } from './reference-sql.mjs'
 
 const root = new URL('../', import.meta.url)
 const load = (path) => tsImport(fileURLToPath(new URL(path, root)), import.meta.url)
@@ -12,6 +15,11 @@ const { ERRORS } = await load('src/ground/errors.ts')
 const { LIMITS, RETENTION_CLASSES_DAYS } = await load('src/ground/limits.ts')
 const { markdownTable, mermaid, PHASES } = await load('src/ground/states.ts')
 const { describeMs } = await load('src/ground/duration.ts')
+const { grants, RIGHTS } = await load('src/ground/rights.ts')
+const { programOf } = await load('src/cli/program.ts')
+const { processIo } = await load('src/cli/io.ts')
+const { Shell } = await load('src/cli/shell.ts')
+const { EXITS } = await load('src/cli/exit.ts')
 
 const cell = (text) => text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim()
 const table = (head, rows) =>
@@ -43,6 +51,10 @@ function make(what) {
         limit.why,
       ]),
     )
+  if (what === 'cli') return describeProgram(programOf(new Shell(processIo(), [])), EXITS)
+  if (what === 'sql') return sqlReference()
+  const [, role, to] = what.match(/^grants of (\w+) to (\w+)$/) ?? []
+  if (role !== undefined) return `\`\`\`sql\n${grants(role, to)}\n\`\`\``
   const [, form, list] = what.match(/^(options|fields|events) of (.+)$/) ?? []
   if (form === undefined) throw new Error(`nothing is made as ${what}`)
   const head = [form.slice(0, -1), 'type', 'what it is']
@@ -50,6 +62,25 @@ function make(what) {
     head,
     list.split(' ').flatMap((name) => fieldsOf(name, form)),
   )
+}
+
+/** Each function once, below the narrowest role whose work needs it. */
+function sqlReference() {
+  const functions = new Map(readFunctions().map((each) => [each.name, each]))
+  const codes = new Map(Object.entries(ERRORS).map(([code, { sqlstate }]) => [sqlstate, code]))
+  const groups = [
+    ['Enqueue', RIGHTS.producer.functions],
+    ['Look', RIGHTS.viewer.functions],
+    ['Change', RIGHTS.operator.functions],
+    ['Work', RIGHTS.worker.functions],
+  ]
+  const blocks = []
+  for (const [title, names] of groups) {
+    const own = names.filter((name) => functions.has(name))
+    blocks.push(`## ${title}`, ...own.map((name) => describe(functions.get(name), codes)))
+    for (const name of own) functions.delete(name)
+  }
+  return blocks.join('\n\n')
 }
 
 function amount(value, unit) {

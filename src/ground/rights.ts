@@ -8,7 +8,7 @@ export interface Rights {
   readonly reads: readonly string[]
 }
 
-const LOOKS = ['unhandled', 'length_ms', 'now']
+const LOOKS = ['unhandled', 'filter_fault', 'error_line', 'length_ms', 'now']
 
 /** The roles, from the narrowest on. A role of yours can be several of them. */
 export const RIGHTS = {
