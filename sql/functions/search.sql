@@ -60,7 +60,7 @@ declare
   v_running constant boolean := coalesce('running' = any (v_states), true)
     and v_ended_since is null and v_ended_until is null and v_causes is null and v_error is null;
   v_dead constant boolean := coalesce('dead_letter' = any (v_states), true);
-  v_finished constant boolean := coalesce(v_states && '{done,failed,cancelled}', true) and v_error is null;
+  v_finished boolean := coalesce(v_states && '{done,failed,cancelled}', true) and v_error is null;
   v_done constant boolean := coalesce('done' = any (v_states), true);
   -- Nothing ends before it was enqueued, so those bounds prune days too.
   v_first_day constant timestamptz := date_trunc('day', greatest(v_ended_since, v_enqueued_since));
@@ -68,7 +68,9 @@ declare
   v_low bigint;
   v_high bigint;
   v_few bigint[];
-  v_found bigint[];
+  v_apart bigint[] := '{}';
+  v_apart_to bigint;
+  v_by text := 'id';
 begin
   ids := '{}';
   if p_ids is null then
@@ -104,13 +106,28 @@ begin
     if cardinality(v_few) <= 5000 then
       v_waiting := false;
       select s.ids
-        into v_found
+        into v_apart
         from rowlock.search(
           p_filter || jsonb_build_object('state', coalesce((
             select jsonb_agg(e) from unnest(v_states) as e where e in ('queued', 'retryable', 'scheduled', 'due')),
             '["queued", "retryable"]')),
           array(select e from unnest(v_few) as e
                  where (v_low is null or e >= v_low) and (v_high is null or e <= v_high))) as s;
+    end if;
+    -- History has indexes by key and id: it is walked by them, apart from what has none.
+    if v_finished and coalesce(v_dedupe_key, v_idempotency_key) is not null then
+      if v_waiting or v_running or v_dead then
+        v_finished := false;
+        select v_apart || s.ids, s.searched_to
+          into v_apart, v_apart_to
+          from rowlock.search(
+            p_filter || jsonb_build_object('state', coalesce((
+              select jsonb_agg(e) from unnest(v_states) as e where e in ('done', 'failed', 'cancelled')),
+              '["done", "failed", "cancelled"]')),
+            null, p_from, p_to, p_newest_first, p_limit, p_look) as s;
+      else
+        v_by := case when v_dedupe_key is not null then 'dedupe_key' else 'idempotency_key' end;
+      end if;
     end if;
   end if;
 
@@ -168,7 +185,11 @@ begin
                and (j.phase <> 'finished' or v_day_after is null or j.ended_at < v_day_after)
                and (j.phase <> 'finished' or v_dedupe_key is null or j.dedupe_key = v_dedupe_key)
                and (j.phase <> 'finished' or v_idempotency_key is null or j.idempotency_key = v_idempotency_key)
-             order by case when p_newest_first then j.id end desc, case when not p_newest_first then j.id end
+             order by case when not p_newest_first then null when v_by = 'dedupe_key' then j.dedupe_key
+                        when v_by = 'idempotency_key' then j.idempotency_key end desc,
+                      case when p_newest_first then null when v_by = 'dedupe_key' then j.dedupe_key
+                        when v_by = 'idempotency_key' then j.idempotency_key end,
+                      case when p_newest_first then j.id end desc, case when not p_newest_first then j.id end
              limit p_look) as w
      union all
     select j.*, null
@@ -217,17 +238,20 @@ begin
     into ids, searched_to
     from found f;
 
-  if p_ids is not null or cardinality(v_found) > 0 then
-    -- Of those that were found apart, what lies behind searched_to comes with the next call.
+  if p_ids is not null then
+    ids := array(select e from unnest(ids) as e order by case when p_newest_first then e end desc, e);
+    searched_to := null;
+  elsif cardinality(v_apart) > 0 or v_apart_to is not null then
+    -- Nothing beyond what all parts have searched: it comes with the next call.
+    searched_to := case when p_newest_first then greatest(searched_to, v_apart_to)
+                        else least(searched_to, v_apart_to) end;
     ids := array(
       select e
-        from unnest(ids || v_found) as e
-       where searched_to is null or p_ids is not null or e = searched_to or (e > searched_to) = p_newest_first
-       order by case when p_newest_first then e end desc, e);
-    if p_ids is not null then
-      searched_to := null;
-    elsif cardinality(ids) >= p_limit then
-      ids := ids [: p_limit];
+        from unnest(ids || v_apart) as e
+       where searched_to is null or e = searched_to or (e > searched_to) = p_newest_first
+       order by case when p_newest_first then e end desc, e
+       limit p_limit);
+    if cardinality(ids) = p_limit then
       searched_to := ids [p_limit];
     end if;
   end if;
