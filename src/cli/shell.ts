@@ -22,11 +22,13 @@ export class Shell {
   readonly #args: readonly string[]
   #options: GlobalOptions = {}
   #client: Rowlock | undefined
-  #interruptible = 0
+  #changes = 0
   #paint: Paint | undefined
   #talkPaint: Paint | undefined
   /** How the command ended, when it did not throw. */
   exit: Exit = 'done'
+  /** The exit code of a program that the command ran and stands for. */
+  code: number | undefined
 
   constructor(io: Io, args: readonly string[]) {
     this.io = io
@@ -116,11 +118,20 @@ export class Shell {
     return commandLine(...this.#args.filter((arg) => !more.includes(arg)), ...more)
   }
 
+  /** What was typed, with another value for one option. */
+  againWith(option: string, value: string): string {
+    const kept = this.#args.filter(
+      (arg, n) => arg !== option && !arg.startsWith(`${option}=`) && this.#args[n - 1] !== option,
+    )
+    return commandLine(...kept, option, value)
+  }
+
   /**
    * Work in steps that may end between two of them. The first Ctrl-C (or SIGTERM) aborts the signal, so that the
-   * running step ends and what was done is said; the second ends the process at once.
+   * running step ends and what was done is said; the second ends the process at once. A change also goes on when nobody
+   * reads what it says.
    */
-  async interruptible<T>(body: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  async interruptible<T>(body: (signal: AbortSignal) => Promise<T>, isChange = true): Promise<T> {
     const controller = new AbortController()
     const listener = () => {
       if (controller.signal.aborted) return this.io.exit(EXITS.interrupted.code)
@@ -128,18 +139,18 @@ export class Shell {
       controller.abort()
     }
     const offs = (['SIGINT', 'SIGTERM'] as const).map((name) => this.io.onSignal(name, listener))
-    this.#interruptible++
+    if (isChange) this.#changes++
     try {
       return await body(controller.signal)
     } finally {
-      this.#interruptible--
+      if (isChange) this.#changes--
       for (const off of offs) off()
     }
   }
 
   /** Nobody reads stdout any more. No reason to stop in the middle of a change; else there is nothing left to do. */
   unread(): void {
-    if (this.#interruptible === 0) this.io.exit(EXITS.done.code)
+    if (this.#changes === 0) this.io.exit(EXITS.done.code)
   }
 
   async close(): Promise<void> {

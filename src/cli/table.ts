@@ -25,15 +25,26 @@ export interface Frame {
 
 const GAP = '  '
 
-/** The lines of a table, head first. */
-export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[], frame: Frame): string[] {
+/** A table whose widths are settled: more rows can be shown in the same columns. */
+export interface Layout<Row> {
+  readonly head: string
+  lines(rows: readonly Row[]): string[]
+}
+
+/** Settle the columns by these rows. */
+export function layout<Row>(
+  sample: readonly Row[],
+  columns: readonly Column<Row>[],
+  { width, paint }: Frame,
+): Layout<Row> {
+  const textOf = (column: Column<Row>, row: Row) => visible(column.of(row))
   let used = columns
-    .map((column) => ({ column, cells: rows.map((row) => visible(column.of(row))) }))
-    .filter(({ column, cells }) => column.isOptional !== true || cells.some((cell) => cell !== ''))
-    .map((each) => ({ ...each, natural: Math.max(...[each.column.head, ...each.cells].map(widthOf)) }))
+    .map((column) => ({ column, texts: sample.map((row) => textOf(column, row)) }))
+    .filter(({ column, texts }) => column.isOptional !== true || texts.some((text) => text !== ''))
+    .map(({ column, texts }) => ({ column, natural: Math.max(...[column.head, ...texts].map(widthOf)) }))
   const least = ({ column, natural }: (typeof used)[number]) =>
     Math.min(natural, Math.max(column.min ?? natural, widthOf(column.head)))
-  const room = () => frame.width - GAP.length * (used.length - 1)
+  const room = () => width - GAP.length * (used.length - 1)
   while (sum(used.map(least)) > room()) {
     const light = Math.min(...used.map(({ column }) => column.weight ?? Number.POSITIVE_INFINITY))
     if (light === Number.POSITIVE_INFINITY) break
@@ -45,29 +56,31 @@ export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[]
     used.map(least),
     room(),
   )
-  const line = (texts: readonly string[], styles: readonly (Style | undefined)[]) =>
-    texts
-      .map((text, n) => {
+  const line = (
+    cell: (column: Column<Row>) => { readonly text: string; readonly style: Style | undefined },
+  ) =>
+    used
+      .map(({ column }, n) => {
+        const { text, style } = cell(column)
         const short = cut(text, widths[n]!)
-        const painted = styles[n] === undefined ? short : frame.paint(styles[n], short)
+        const painted = style === undefined ? short : paint(style, short)
         const pad = ' '.repeat(Math.max(0, widths[n]! - widthOf(short)))
-        if (used[n]!.column.isNumber) return pad + painted
-        return n === texts.length - 1 ? painted : painted + pad
+        if (column.isNumber) return pad + painted
+        return n === used.length - 1 ? painted : painted + pad
       })
       .join(GAP)
       .trimEnd()
-  return [
-    line(
-      used.map(({ column }) => column.head),
-      used.map(() => 'bold'),
-    ),
-    ...rows.map((row, n) =>
-      line(
-        used.map(({ cells }) => cells[n]!),
-        used.map(({ column }) => column.style?.(row)),
-      ),
-    ),
-  ]
+  return {
+    head: line(({ head }) => ({ text: head, style: 'bold' })),
+    lines: (rows) =>
+      rows.map((row) => line((column) => ({ text: textOf(column, row), style: column.style?.(row) }))),
+  }
+}
+
+/** The lines of a table, head first. */
+export function table<Row>(rows: readonly Row[], columns: readonly Column<Row>[], frame: Frame): string[] {
+  const { head, lines } = layout(rows, columns, frame)
+  return [head, ...lines(rows)]
 }
 
 /** Give each its natural width where there is room; else take from the widest first, none below its least. */

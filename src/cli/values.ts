@@ -1,0 +1,69 @@
+// Values as they are typed: numbers, ids, instants, words from a list. Each wrong one is told the nearest right one.
+
+import { InvalidArgumentError } from 'commander'
+import { durationMs } from '../ground/duration.ts'
+import { isRowlockError } from '../ground/errors.ts'
+import { suggest } from '../ground/nearest.ts'
+import { show } from '../ground/show.ts'
+
+/** A whole number within bounds. */
+export const wholeNumber =
+  (min: number, max: number) =>
+  (text: string): number => {
+    const n = Number(text)
+    if (/^[-+]?\d+$/.test(text) && n >= min && n <= max) return n
+    throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max.toLocaleString('en')}.`)
+  }
+
+/** The id of something: digits. */
+export function id(text: string): string {
+  if (/^[1-9]\d{0,18}$/.test(text) && BigInt(text) < 2n ** 63n) return text
+  throw new InvalidArgumentError(`An id is a number above 0; got ${show(text, 40)}.`)
+}
+
+/** One of these words. */
+export function word<Word extends string>(text: string, known: readonly Word[]): Word {
+  if ((known as readonly string[]).includes(text)) return text as Word
+  throw new InvalidArgumentError(suggest(text, known).replace(/^./, (letter) => letter.toUpperCase()))
+}
+
+/** A length of time, as `30s`. Unit: ms. */
+export function length(text: string): number {
+  try {
+    return durationMs(text, { name: 'it' })
+  } catch (error) {
+    throw isRowlockError(error) ? new InvalidArgumentError(error.message) : error
+  }
+}
+
+/** An instant in ISO form, or as an age: `2h` is two hours before now, `+2h` two hours from now. */
+export function when(text: string): Date {
+  const [, sign, age] = /^([+-]?)(\d+(?:\.\d+)?(?:ms|s|m|h|d))$/.exec(text) ?? []
+  if (age !== undefined) return new Date(Date.now() + (sign === '+' ? 1 : -1) * length(age))
+  const at = /^\d{4}-\d\d-\d\d/.test(text) ? new Date(text) : new Date(Number.NaN)
+  if (!Number.isNaN(at.getTime())) return at
+  throw new InvalidArgumentError(
+    'It must be an instant such as 2026-01-31T04:00Z, or an age such as 30m, 2h or 7d (+2h: from now).',
+  )
+}
+
+/** A JSON object. */
+export function object(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return value as Record<string, unknown>
+  } catch {
+    // The same answer for what is no JSON at all.
+  }
+  throw new InvalidArgumentError(`It must be a JSON object such as '{"order":42}'; got ${show(text, 40)}.`)
+}
+
+/** For options that may be given several times: one value stands alone, several are a list. */
+export const oneOrMore =
+  <Value>(read: (text: string) => Value) =>
+  (text: string, before?: Value | readonly Value[]): Value | readonly Value[] => {
+    const value = read(text)
+    if (before === undefined) return value
+    return [...(Array.isArray(before) ? (before as readonly Value[]) : [before as Value]), value]
+  }
