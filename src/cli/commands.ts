@@ -2,6 +2,8 @@
 // added here and nowhere else.
 
 import type { Command } from 'commander'
+import { devCommand } from './dev.ts'
+import { enqueueCommand } from './enqueue.ts'
 import { migrateCommand } from './migrate.ts'
 import type { Shell } from './shell.ts'
 
@@ -12,7 +14,7 @@ export interface CommandGroup {
 }
 
 export const COMMANDS: readonly CommandGroup[] = [
-  { heading: 'Set up and run:', commands: [migrateCommand] },
+  { heading: 'Set up and run:', commands: [devCommand, migrateCommand, enqueueCommand] },
   { heading: 'Look:', commands: [] },
   { heading: 'Change jobs:', commands: [] },
   { heading: 'Change queues:', commands: [] },

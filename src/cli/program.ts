@@ -20,7 +20,7 @@ export async function main(
   const program = programOf(shell)
   try {
     await program.parseAsync(args, { from: 'user' })
-    return EXITS[shell.exit].code
+    return shell.code ?? EXITS[shell.exit].code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.done.code : EXITS.usage.code
     const { exit, says } = failureOf(error, {
