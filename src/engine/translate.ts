@@ -37,8 +37,8 @@ export function isConnectionError(error: unknown): boolean {
   if (error instanceof AnswerTimeout) return true
   const { code, severity, message } = (error ?? {}) as ServerError
   if (typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && severity !== undefined) {
-    // 08 connection, 57P01 to 57P05 shutdowns and drops, 25006 a server that is now a standby.
-    return code.startsWith('08') || /^57P0/.test(code) || code === '25006' || severity === 'FATAL'
+    // 08 connection, 57P01 to 57P05 shutdowns and drops, and a server that is now a standby.
+    return code.startsWith('08') || /^57P0/.test(code) || isReadOnly(error) || severity === 'FATAL'
   }
   if (typeof code === 'string' && GONE.has(code)) return true
   return error instanceof Error && !(error instanceof RowlockError) && GONE_TEXT.test(String(message))
@@ -105,7 +105,11 @@ export const isTooStrict = (error: unknown): boolean => {
 }
 
 /** Did the server refuse to write: a standby, or a session that is set to read only? Nothing has happened then. */
-export const isReadOnly = (error: unknown): boolean => (error as ServerError | null)?.code === '25006'
+export const isReadOnly = (error: unknown): boolean => {
+  const { code, routine } = (error ?? {}) as ServerError & { readonly routine?: unknown }
+  // `begin … read write` is refused by a standby with a code that stands for much else, by the check of that setting.
+  return code === '25006' || (code === '0A000' && routine === 'call_bool_check_hook')
+}
 
 export const readOnly = (error: unknown): RowlockError =>
   new RowlockError(
