@@ -1,0 +1,68 @@
+// A PostgreSQL of the loop's own, on disk as it would be in earnest, that can be restarted under those who use it.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type EmbeddedServer, startEmbedded } from '../src/embedded/index.ts'
+
+/** A server that comes back on the same port. */
+export interface Cluster {
+  readonly url: string
+  /** Fast: sessions are told, and all is written. Immediate: as a crash; what was committed is recovered. */
+  restart(how: 'fast' | 'immediate'): Promise<void>
+  stop(): Promise<void>
+}
+
+const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
+
+/** Start one below the temporary folder. fsync is on: a crash must lose nothing that was acknowledged. */
+export async function startCluster(): Promise<Cluster> {
+  const dataDir = mkdtempSync(join(tmpdir(), 'rowlock-faults-'))
+  const options = {
+    dataDir,
+    from: fileURLToPath(new URL('../dev/postgres', import.meta.url)),
+    settings: {
+      max_connections: 100,
+      shared_buffers: '64MB',
+      restart_after_crash: true,
+      checkpoint_timeout: '1h',
+    },
+  }
+  let server: EmbeddedServer
+  try {
+    server = await startEmbedded(options)
+  } catch (error) {
+    rmSync(dataDir, { recursive: true, force: true })
+    throw error
+  }
+  const { port, url } = server
+  const before: EmbeddedServer[] = []
+  let restarting: Promise<void> = Promise.resolve()
+  const again = async (how: keyof typeof SIGNALS) => {
+    process.kill(server.pid, SIGNALS[how])
+    before.push(server)
+    const { pid } = server
+    // The old one may still be on its way out: attaching to it is not what is wanted.
+    for (;;) {
+      const next = await startEmbedded({ ...options, port })
+      if (next.pid !== pid) {
+        server = next
+        return
+      }
+      await next.stop()
+    }
+  }
+  return {
+    url,
+    restart(how) {
+      restarting = restarting.then(() => again(how))
+      return restarting
+    },
+    async stop() {
+      await restarting.catch(() => {})
+      await Promise.all([...before, server].map((each) => each.stop().catch(() => {})))
+      rmSync(dataDir, { recursive: true, force: true })
+    },
+  }
+}

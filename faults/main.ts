@@ -1,0 +1,75 @@
+// `npm run faults -- --seconds N --seed S --json`: one run of the chaos loop on a server of its own.
+
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { createRowlock } from '../src/index.ts'
+import { accountOf, badFigures, writeEvidence } from './account.ts'
+import { type ChaosOptions, runChaos } from './chaos.ts'
+import { startCluster } from './cluster.ts'
+import { NEMESES } from './nemesis/all.ts'
+import { planFrom } from './plan.ts'
+
+const HELP = `usage: npm run faults -- [--seconds N] [--seed S] [--json] [--faults a,b] [--replay FILE]
+
+  --seconds N    how long things break, default 60
+  --seed S       what breaks, when and how; default: a fresh one, which is printed
+  --json         one line of JSON with all figures; otherwise the figures as a list
+  --faults a,b   only these: ${NEMESES.map(({ name }) => name).join(', ')}
+  --replay FILE  the log of a run: its acts again, at the same times
+`
+
+const { values } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '60' },
+    seed: { type: 'string' },
+    json: { type: 'boolean', default: false },
+    faults: { type: 'string' },
+    replay: { type: 'string' },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+if (values.help) {
+  process.stdout.write(HELP)
+  process.exit(0)
+}
+const seconds = Number(values.seconds)
+const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed)
+if (!(seconds > 0) || !Number.isInteger(seed)) {
+  process.stderr.write(`--seconds and --seed take numbers\n\n${HELP}`)
+  process.exit(2)
+}
+
+const folder = join(fileURLToPath(new URL('../', import.meta.url)), 'artifacts/faults')
+mkdirSync(folder, { recursive: true })
+const logPath = join(folder, `seed-${seed}.acts`)
+const lines: string[] = []
+const log = (line: string) => void lines.push(line)
+process.stderr.write(`seed ${seed}, ${seconds} s; the acts are in ${logPath}\n`)
+
+const cluster = await startCluster()
+try {
+  const rowlock = createRowlock({ connectionString: cluster.url })
+  await rowlock.migrate()
+  await rowlock.close()
+  const options: ChaosOptions = {
+    seconds,
+    seed,
+    url: cluster.url,
+    restart: cluster.restart,
+    log,
+    ...(values.faults !== undefined && { faults: values.faults.split(',') }),
+    ...(values.replay !== undefined && { acts: planFrom(readFileSync(values.replay, 'utf8')) }),
+  }
+  const result = await runChaos(options).finally(() => writeFileSync(logPath, `${lines.join('\n')}\n`))
+  const account = accountOf(seconds, seed, result)
+  const bad = badFigures(account)
+  process.stdout.write(`${values.json ? JSON.stringify(account) : JSON.stringify(account, null, 1)}\n`)
+  if (bad.length > 0) {
+    process.exitCode = 1
+    process.stderr.write(`${bad.join(', ')}: see ${writeEvidence(folder, account, result)}\n`)
+  }
+} finally {
+  await cluster.stop()
+}
