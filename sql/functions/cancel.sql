@@ -13,35 +13,12 @@ language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$
 declare
-  v_now timestamptz := rowlock.now();
-  v_tids tid[];
-  v_worker_id uuid;
+  v_answer text;
+  v_detail jsonb;
 begin
-  perform rowlock.require_read_committed('cancel');
-  for v_round in 1 .. 20 loop
-    v_tids := array(select w.ctid from rowlock.waiting w where w.id = p_id for update);
-    if v_tids <> '{}' then
-      perform rowlock.end_waiting(v_tids, left(p_actor, 200), left(p_reason, 1000), v_now);
-      perform rowlock.note('cancel', p_id, null, p_actor, p_reason);
-      return 'cancelled';
-    end if;
-    insert into rowlock.cancel_request (job_id, requested_at, actor, reason)
-    select r.id, v_now, left(p_actor, 200), left(p_reason, 1000) from rowlock.running r where r.id = p_id
-        on conflict (job_id) do nothing;
-    -- It may have moved on since: only a job that still runs has been asked.
-    -- A move after this look finds the request.
-    select r.worker_id into v_worker_id from rowlock.running r where r.id = p_id;
-    if found then
-      perform rowlock.note('cancel', p_id, null, p_actor, p_reason);
-      perform pg_notify(rowlock.channel(), 'cancel ' || v_worker_id);
-      return 'requested';
-    end if;
-    if rowlock.state_of(p_id) in ('done', 'failed', 'cancelled', 'dead_letter') then
-      delete from rowlock.cancel_request c where c.job_id = p_id;
-      return 'already_ended';
-    end if;
-    perform pg_sleep(0.002 * v_round);
-  end loop;
-  perform rowlock.refuse('RL011', format('job %s kept moving', p_id));
+  select a.answer, a.detail into v_answer, v_detail
+    from rowlock.cancel_many(array[p_id], p_actor, p_reason, p_wait => true) as a;
+  perform rowlock.require_changed('cancel', p_id, v_answer, v_detail);
+  return v_answer;
 end
 $rowlock$;

@@ -7,14 +7,8 @@ create or replace function rowlock.prioritize(
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$
-declare
-  v_tid tid;
 begin
-  if p_priority is null or p_priority not between -10 and 10 then
-    perform rowlock.refuse('RL001', 'priority must be from -10 to 10', '{"path": "priority"}');
-  end if;
-  v_tid := rowlock.find_waiting(p_id, 'prioritize');
-  update rowlock.waiting w set priority = p_priority where w.ctid = v_tid;
-  perform rowlock.note('prioritize', p_id, null, p_actor, p_reason, jsonb_build_object('priority', p_priority));
+  perform rowlock.require_changed('prioritize', p_id, a.answer, a.detail)
+     from rowlock.prioritize_many(array[p_id], p_priority, p_actor, p_reason, p_wait => true) as a;
 end
 $rowlock$;

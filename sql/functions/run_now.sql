@@ -7,14 +7,8 @@ returns void
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$
-declare
-  v_now timestamptz := rowlock.now();
-  v_tid tid := rowlock.find_waiting(p_id, 'run_now');
-  v_queue text;
 begin
-  update rowlock.waiting w set available_at = least(w.available_at, v_now) where w.ctid = v_tid
-  returning w.queue into v_queue;
-  perform rowlock.note('run_now', p_id, null, p_actor, p_reason);
-  perform rowlock.wake(array[v_queue], v_now);
+  perform rowlock.require_changed('run_now', p_id, a.answer, a.detail)
+     from rowlock.run_now_many(array[p_id], p_actor, p_reason, p_wait => true) as a;
 end
 $rowlock$;

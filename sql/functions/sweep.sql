@@ -1,8 +1,8 @@
 -- What the maintenance loop tidies, each in bounded steps: jobs that expired while they waited, requests to cancel
 -- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers
--- that are gone, old audit.
+-- that are gone; what is older than 90 days of the audit, of bulk changes that ended, and of imports.
 --
--- Returns: {"expired", "cancelled", "keys", "flags", "audit"}: how many of each.
+-- Returns: {"expired", "cancelled", "keys", "flags", "audit", "bulks", "imports"}: how many of each.
 --   A figure equal to p_limit: call again.
 -- Locks: rows in waiting, dead_letter and dedupe (skip locked); waits for nobody.
 create or replace function rowlock.sweep(p_limit integer default 1000) returns jsonb
@@ -16,6 +16,8 @@ declare
   v_keys integer;
   v_flags integer;
   v_audit integer;
+  v_bulks integer;
+  v_imports integer;
   v_request record;
 begin
   perform rowlock.require_read_committed('sweep');
@@ -61,7 +63,19 @@ begin
    where a.id in (
            select o.id from rowlock.audit o where o.at < v_now - interval '90 days' order by o.at limit p_limit);
   get diagnostics v_audit = row_count;
+  delete from rowlock.bulk b
+   where b.id = any (array(
+           select o.id from rowlock.bulk o where o.ended_at < v_now - interval '90 days'
+            order by o.id limit p_limit for update skip locked));
+  get diagnostics v_bulks = row_count;
+  -- One that was given up counts from its last step.
+  delete from rowlock.import i
+   where i.key = any (array(
+           select o.key from rowlock.import o where coalesce(o.ended_at, o.beat_at) < v_now - interval '90 days'
+            order by o.key limit p_limit for update skip locked));
+  get diagnostics v_imports = row_count;
   return jsonb_build_object(
-    'expired', v_expired, 'cancelled', v_cancelled, 'keys', v_keys, 'flags', v_flags, 'audit', v_audit);
+    'expired', v_expired, 'cancelled', v_cancelled, 'keys', v_keys, 'flags', v_flags, 'audit', v_audit,
+    'bulks', v_bulks, 'imports', v_imports);
 end
 $rowlock$;

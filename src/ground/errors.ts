@@ -46,6 +46,11 @@ export const ERRORS = {
     when: 'A redrive or retry needs a dedupe key that another live job holds.',
     next: 'Wait for the job that `holder` names, or cancel it; nothing was changed.',
   },
+  BULK_NOT_FOUND: {
+    sqlstate: 'RL014',
+    when: 'No bulk change has this id: it never existed, or it ended more than 90 days ago.',
+    next: 'Check the id; the list of bulk changes has those that can go on.',
+  },
   LEASE_LOST: {
     sqlstate: 'RL020',
     when: 'The lease ran out, or the job was given to another owner, before this write.',

@@ -39,16 +39,31 @@ export const VERBS = [
   'redrive',
   'discard',
   'retry',
+  'purge',
 ] as const
 /** What can happen to a job. */
 export type Verb = (typeof VERBS)[number]
+
+/** The verbs that can be done to many jobs in one call, and to all that a filter finds. */
+export const BULK_VERBS = [
+  'cancel',
+  'run_now',
+  'prioritize',
+  'redrive',
+  'discard',
+  'retry',
+  'purge',
+] as const satisfies readonly Verb[]
+/** A verb that can be done to many jobs. */
+export type BulkVerb = (typeof BULK_VERBS)[number]
 
 /** One row of the table: a verb takes a job from one state to another. */
 export interface Transition {
   /** Null: there was no job before. */
   readonly from: State | null
   readonly verb: Verb
-  readonly to: State
+  /** Null: there is no job any more. */
+  readonly to: State | null
   /** In which case, where the verb has several, or what else it does. */
   readonly when?: string
   /** The job in `from` stays as it is; the one in `to` is a new job. */
@@ -83,11 +98,19 @@ export const TRANSITIONS: readonly Transition[] = [
   { from: 'done', verb: 'retry', to: 'queued', when: 'as a new job', creates: true },
   { from: 'failed', verb: 'retry', to: 'queued', when: 'as a new job', creates: true },
   { from: 'cancelled', verb: 'retry', to: 'queued', when: 'as a new job', creates: true },
+  { from: 'done', verb: 'purge', to: null, when: 'gone for good' },
+  { from: 'failed', verb: 'purge', to: null, when: 'gone for good' },
+  { from: 'cancelled', verb: 'purge', to: null, when: 'gone for good' },
 ]
 
 /** The transitions that leave a state, or, for null, that make a job. */
 export function transitionsFrom(state: State | null): readonly Transition[] {
   return TRANSITIONS.filter((row) => row.from === state)
+}
+
+/** The states that a verb applies to. */
+export function statesOf(verb: Verb): readonly State[] {
+  return STATES.filter((state) => TRANSITIONS.some((row) => row.from === state && row.verb === verb))
 }
 
 /** The phase, and so the table, that holds a state. */
@@ -102,7 +125,7 @@ export function mermaid(): string {
   // A semicolon ends a statement in Mermaid, so a comma stands for it.
   const label = ({ verb, when }: Transition) =>
     when === undefined ? verb : `${verb} (${when.replaceAll(';', ',')})`
-  const lines = TRANSITIONS.map((row) => `  ${row.from ?? '[*]'} --> ${row.to}: ${label(row)}`)
+  const lines = TRANSITIONS.map((row) => `  ${row.from ?? '[*]'} --> ${row.to ?? '[*]'}: ${label(row)}`)
   const ends = PHASES.finished.map((state) => `  ${state} --> [*]`)
   return ['stateDiagram-v2', ...lines, ...ends, ''].join('\n')
 }
@@ -110,7 +133,7 @@ export function mermaid(): string {
 /** The table in Markdown, for the docs. */
 export function markdownTable(): string {
   const rows = TRANSITIONS.map(
-    ({ from, verb, to, when }) => `| ${from ?? '–'} | ${verb} | ${to} | ${when ?? ''} |`,
+    ({ from, verb, to, when }) => `| ${from ?? '–'} | ${verb} | ${to ?? '–'} | ${when ?? ''} |`,
   )
   return ['| from | verb | to | when |', '| --- | --- | --- | --- |', ...rows, ''].join('\n')
 }

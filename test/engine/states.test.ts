@@ -2,7 +2,17 @@
 
 import { randomUUID } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { STATES, type State, TRANSITIONS, type Transition, type Verb } from '../../src/ground/states.ts'
+import {
+  BULK_VERBS,
+  type BulkVerb,
+  STATES,
+  type State,
+  statesOf,
+  TRANSITIONS,
+  type Transition,
+  VERBS,
+  type Verb,
+} from '../../src/ground/states.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import {
   endLease,
@@ -104,14 +114,14 @@ describe('a verb that applies ends where the table says', () => {
     const before = await picture(db)
     const answer = await act(row.verb, job, row)
     const target = row.creates ? String(answer) : job.id
-    expect(await stateOf(target)).toBe(row.to)
+    expect((await stateOf(target)) ?? null).toBe(row.to)
     if (row.creates) {
       expect(await stateOf(job.id)).toBe(row.from)
       expect(await db.value('select retried_from from rowlock.job where id = $1', [target])).toBe(job.id)
     }
     // Only this job was touched, and it stands in one table.
     const rows = await db.sql('select state from rowlock.job where id = $1', [target])
-    expect(rows).toHaveLength(1)
+    expect(rows).toHaveLength(row.to === null ? 0 : 1)
     expect(without(await picture(db), target)).toEqual(without(before, target))
   })
 
@@ -147,11 +157,15 @@ function without(all: Record<string, unknown[]>, id: string) {
   return Object.fromEntries(Object.entries(all).map(([table, rows]) => [table, rows.filter((r) => !own(r))]))
 }
 
+function only(all: Record<string, unknown[]>, id: string) {
+  const own = (row: Row) => String(row.id ?? row.job_id) === String(id)
+  return Object.fromEntries(Object.entries(all).map(([table, rows]) => [table, rows.filter(own)]))
+}
+
 /** Verbs that name a job by its id alone, and how they refuse. */
-const BY_ID = ['run_now', 'prioritize', 'redrive', 'discard', 'retry', 'cancel'] as const
+const BY_ID = BULK_VERBS
 const BY_CLAIM = ['complete', 'fail', 'snooze', 'hand_back', 'abandon', 'start'] as const
-const allowed = (from: State, name: string) =>
-  TRANSITIONS.some((row) => row.from === from && row.verb === name)
+const allowed = (from: State, name: Verb) => statesOf(name).includes(from)
 
 describe('a verb that does not apply changes nothing', () => {
   test.each(
@@ -223,6 +237,65 @@ const ALL = [
   'audit',
   'queue',
 ]
+
+describe('a verb for many answers each job by its state', () => {
+  const CHANGED: Record<BulkVerb, string> = {
+    cancel: 'cancelled',
+    run_now: 'due',
+    prioritize: 'prioritized',
+    redrive: 'redriven',
+    discard: 'discarded',
+    retry: 'retried',
+    purge: 'purged',
+  }
+
+  test.each(BULK_VERBS)('%s', async (name) => {
+    const jobs = new Map<State, Subject>()
+    for (const state of STATES) jobs.set(state, await into(state))
+    const ids = [...jobs.values(), { id: '999999999' }].map(({ id }) => id)
+    const before = await picture(db)
+    const more = name === 'prioritize' ? ', 7' : ''
+    const rows = await db.sql(`select * from rowlock.${name}_many($1${more})`, [ids])
+    expect(rows.map(({ id }) => id)).toEqual(ids)
+    const expected = STATES.map((state) => {
+      if (name === 'cancel' && state === 'running') return 'requested'
+      if (allowed(state, name)) return CHANGED[name]
+      return name === 'cancel' ? 'already_ended' : 'wrong_state'
+    })
+    expect(rows.map(({ answer }) => answer)).toEqual([...expected, 'not_found'])
+    // What it does to a job it does as the verb for one does; the others are as they were.
+    const after = await picture(db)
+    for (const [n, [state, { id }]] of [...jobs].entries()) {
+      const { detail } = rows[n]!
+      if (allowed(state, name)) {
+        const row = TRANSITIONS.find((one) => one.from === state && one.verb === name)!
+        const to = row.creates || state === 'running' ? state : row.to
+        expect((await stateOf(id)) ?? null).toBe(to)
+        if (row.creates) expect(await stateOf(detail.new_job_id)).toBe(row.to)
+      } else {
+        expect(detail).toEqual(name === 'cancel' ? null : { state })
+        expect(only(after, id)).toEqual(only(before, id))
+      }
+    }
+    const noted = await db.sql('select job_id, verb from rowlock.audit where job_id = any ($1::bigint[])', [
+      ids,
+    ])
+    const changed = STATES.filter((state) => allowed(state, name)).map((state) => jobs.get(state)!.id)
+    expect(noted).toEqual(changed.map((id) => ({ job_id: id, verb: name })))
+    if (name === 'cancel') await db.sql('delete from rowlock.cancel_request')
+  })
+
+  test('SQL and TypeScript know the same states of each, and no other verb', async () => {
+    const known = VERBS.map((name) => [
+      name,
+      (BULK_VERBS as readonly Verb[]).includes(name) ? statesOf(name) : null,
+    ])
+    const rows = await db.sql('select v, rowlock.verb_states(v) as states from unnest($1::text[]) as v', [
+      VERBS,
+    ])
+    expect(rows.map(({ v, states }) => [v, states])).toEqual(known)
+  })
+})
 
 describe('a stale claim changes nothing', () => {
   test.each(BY_CLAIM)('%s with the claim of nobody', async (name) => {

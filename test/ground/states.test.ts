@@ -35,9 +35,12 @@ describe('the state table', () => {
     }
   })
 
-  it('lets no ended job move: retry makes a new one', () => {
+  it('lets no ended job move: retry makes a new one, and purge leaves none', () => {
     for (const state of PHASES.finished) {
-      for (const row of transitionsFrom(state)) expect(row).toMatchObject({ verb: 'retry', creates: true })
+      expect(transitionsFrom(state).map(({ verb, to, creates }) => [verb, to, creates])).toEqual([
+        ['retry', 'queued', true],
+        ['purge', null, undefined],
+      ])
     }
     expect(TRANSITIONS.filter((row) => row.creates).map((row) => row.verb)).toEqual([
       'retry',
@@ -53,6 +56,12 @@ describe('the state table', () => {
     ])
   })
 
+  it('takes jobs away by purge only', () => {
+    expect(new Set(TRANSITIONS.filter((row) => row.to === null).map((row) => row.verb))).toEqual(
+      new Set(['purge']),
+    )
+  })
+
   it('makes jobs by enqueue only', () => {
     expect(transitionsFrom(null)).toEqual([{ from: null, verb: 'enqueue', to: 'queued' }])
   })
@@ -63,6 +72,7 @@ describe('the state table', () => {
     expect(lines).toContain('  [*] --> queued: enqueue')
     expect(lines).toContain('  running --> retryable: fail (failures left, due after the backoff)')
     expect(lines).toHaveLength(1 + TRANSITIONS.length + PHASES.finished.length)
+    expect(lines).toContain('  done --> [*]: purge (gone for good)')
     for (const line of lines.slice(1))
       expect(line).toMatch(/^ {2}(\[\*\]|\w+) --> (\[\*\]|\w+)(: \w+( \([\w ,]+\))?)?$/)
   })

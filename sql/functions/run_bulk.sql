@@ -1,0 +1,83 @@
+-- One step of a bulk change: the next jobs that its filter finds, in the order of their ids, each looked at again under
+-- its lock. What it changed, how far it came and the counts commit together, so that a step that was interrupted has
+-- not happened, and none happens twice. When the last id has been seen, the jobs that were busy are tried once more.
+--
+-- p_limit: jobs of this step, 1 to 1000.
+-- Returns: the bulk change, and the answers of this step: {…, "answers": [[id, answer, detail], …]}. One that has ended
+--   is returned as it is. `outcome` null: call again.
+-- Transaction: may run in the caller's (READ COMMITTED), which then holds what the verb locks. Locks: the row of the
+--   bulk change, so that of two processes one does a step after the other; then what the verb locks.
+-- Errors: RL001, RL014, RL030.
+create or replace function rowlock.run_bulk(p_id bigint, p_limit integer default 500) returns jsonb
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+as $rowlock$
+declare
+  v_now timestamptz := rowlock.now();
+  v_bulk rowlock.bulk;
+  v_ids bigint[];
+  v_to bigint;
+  v_answers jsonb;
+  v_changed integer;
+  v_busy bigint[];
+  v_refused jsonb;
+  v_done boolean;
+begin
+  perform rowlock.require_read_committed('run_bulk');
+  if p_limit is null or p_limit not between 1 and 1000 then
+    perform rowlock.refuse('RL001', 'limit must be from 1 to 1000', '{"path": "limit"}');
+  end if;
+  select b.* into v_bulk from rowlock.bulk b where b.id = p_id for update;
+  if not found then
+    perform rowlock.refuse('RL014', format('no bulk change has the id %s', p_id));
+  end if;
+  if v_bulk.ended_at is not null then
+    return rowlock.bulk_json(v_bulk) || '{"answers": []}';
+  end if;
+
+  if v_bulk.after_id < v_bulk.upto_id then
+    select s.ids, s.searched_to
+      into v_ids, v_to
+      from rowlock.search(v_bulk.filter, p_from => v_bulk.after_id, p_to => v_bulk.upto_id,
+             p_newest_first => false, p_limit => p_limit) as s;
+    v_to := coalesce(v_to, v_bulk.upto_id);
+  else
+    v_ids := v_bulk.again [: p_limit];
+    v_bulk.again := v_bulk.again [p_limit + 1 :];
+    v_to := null;
+  end if;
+
+  v_answers := rowlock.do_many(v_bulk.verb, v_ids, v_bulk.args, v_bulk.actor, v_bulk.reason, v_bulk.filter);
+  -- What was busy is tried again once; their number is bounded, since they stand in one row.
+  v_busy := case when v_to is null or cardinality(v_bulk.again) > 10000 then '{}' else array(
+    select (e.answer ->> 0)::bigint
+      from jsonb_array_elements(v_answers) with ordinality as e (answer, n)
+     where e.answer ->> 1 = 'busy'
+     order by e.n) end;
+  select count(*) filter (where rowlock.is_change(e.answer ->> 1)) into v_changed
+    from jsonb_array_elements(v_answers) as e (answer);
+  select coalesce(jsonb_object_agg(r.answer, r.jobs), '{}')
+    into v_refused
+    from (select c.answer, sum(c.jobs) as jobs
+            from (select e.answer ->> 1, 1
+                    from jsonb_array_elements(v_answers) as e (answer)
+                   where not rowlock.is_change(e.answer ->> 1) and (e.answer ->> 0)::bigint <> all (v_busy)
+                   union all
+                  select k.key, k.value::bigint from jsonb_each_text(v_bulk.refused) as k) as c (answer, jobs)
+           group by c.answer) as r;
+  v_bulk.again := v_bulk.again || v_busy;
+  v_done := coalesce(v_to, v_bulk.upto_id) >= v_bulk.upto_id and v_bulk.again = '{}';
+
+  update rowlock.bulk b
+     set after_id = coalesce(v_to, b.after_id),
+         changed = b.changed + v_changed,
+         refused = v_refused,
+         again = v_bulk.again,
+         beat_at = v_now,
+         ended_at = case when v_done then v_now end,
+         outcome = case when v_done then 'done' end
+   where b.id = p_id
+  returning b.* into v_bulk;
+  return rowlock.bulk_json(v_bulk) || jsonb_build_object('answers', v_answers);
+end
+$rowlock$;
