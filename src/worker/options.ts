@@ -89,7 +89,8 @@ export interface WorkerSettings {
   readonly logger: Logger
 }
 
-const KNOWN = [
+/** The name of each option. */
+export const WORKER_OPTIONS: readonly string[] = [
   'handlers',
   'queues',
   'name',
@@ -110,7 +111,7 @@ const KNOWN = [
 
 /** Errors: INVALID_OPTION, HANDLER_CONFLICT. */
 export function workerSettings(options: WorkerOptions): WorkerSettings {
-  checkOptions(options, KNOWN, 'worker')
+  checkOptions(options, WORKER_OPTIONS, 'worker')
   const handlers = handlersByKind(options.handlers)
   if (handlers.size > LIMITS.kindsPerWorker.max) {
     throw new RowlockError('INVALID_OPTION', `at most ${LIMITS.kindsPerWorker.max} kinds a worker`, {
