@@ -11,6 +11,7 @@ import {
   type Progress as Reached,
   type ReadLines,
 } from '../engine/import.ts'
+import { isRowlockError } from '../ground/errors.ts'
 import { LIMITS } from '../ground/limits.ts'
 import { suggest } from '../ground/nearest.ts'
 import { databaseOf } from '../rowlock.ts'
@@ -50,12 +51,12 @@ interface Work {
 }
 
 export async function enqueueFile(shell: Shell, file: FileOptions): Promise<Exit> {
+  const size = sizeOf(file.path)
   const format: JobFormat = { format: formatOf(file), delimiter: file.delimiter, defaults: file.defaults }
   if (file.delimiter.length !== 1) throw new UsageError('--delimiter must be one sign')
   // What is wrong in the options is no fault of the first line.
   requestOf(withDefaults({ kind: 'any', input: null }, file.defaults))
   const digest = hash('sha256', JSON.stringify(format))
-  const size = sizeOf(file.path)
   const name = file.path === '-' ? 'stdin' : file.path
   const database = databaseOf(shell.client())
   return shell.interruptible((signal) => work({ shell, file, format, digest, signal, size, name }, database))
@@ -80,7 +81,10 @@ function sizeOf(path: string): number | undefined {
     return found.isFile() ? found.size : undefined
   } catch (error) {
     if (error instanceof UsageError) throw error
-    throw new UsageError(`${path} cannot be read: ${(error as Error).message}`)
+    const { code, message } = error as NodeJS.ErrnoException
+    throw new UsageError(
+      code === 'ENOENT' ? `there is no file ${path}` : `${path} cannot be read: ${message}`,
+    )
   }
 }
 
@@ -154,7 +158,8 @@ async function send(work: Work, database: Database, total: number | undefined): 
       }
       return refused(work, wrong, reached)
     }
-    if (key !== undefined && reached !== undefined) shell.say(committed(work, reached))
+    if (key !== undefined && reached !== undefined && !isRowlockError(error, 'IMPORT_CHANGED'))
+      shell.say(committed(work, reached))
     throw error
   } finally {
     await source.return()

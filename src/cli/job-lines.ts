@@ -123,7 +123,11 @@ async function* readCsv(lines: AsyncIterable<Line>, format: JobFormat): AsyncGen
         if (fault !== undefined) throw new Error(fault)
         return write(fieldsOfRecord(cells(text, format.delimiter), known), format.defaults)
       }
-      yield { ...at, ...attempt(make), ...(record.isOpen && { isLast: true }) }
+      const job = { ...at, ...attempt(make) }
+      // Where quotes are wrong nobody knows which of them begin a cell: what follows would be said in vain.
+      const isLast = job.fault !== undefined && (record.isOpen === true || QUOTES.includes(job.fault))
+      yield { ...job, ...(isLast && { isLast }) }
+      if (isLast) return
     }
   }
 }
@@ -157,6 +161,10 @@ async function* records(lines: AsyncIterable<Line>): AsyncGenerator<Record, void
   if (open.length > 0) yield { lines: open, fault: UNCLOSED, isOpen }
 }
 
+const QUOTES: readonly string[] = [
+  'has a quote inside a cell that does not begin with one: quote the whole cell and double the quote',
+  'has text behind the closing quote of a cell: double quotes that belong to the text',
+]
 const UNCLOSED = 'opens a quote that never closes'
 
 function cells(text: string, delimiter: string): string[] {
@@ -168,9 +176,9 @@ function cells(text: string, delimiter: string): string[] {
     if (!(error instanceof CsvError)) throw error
     throw new Error(
       error.code === 'INVALID_OPENING_QUOTE'
-        ? 'has a quote inside a cell that does not begin with one: quote the whole cell and double the quote'
+        ? QUOTES[0]
         : error.code === 'CSV_INVALID_CLOSING_QUOTE'
-          ? 'has text behind the closing quote of a cell: double quotes that belong to the text'
+          ? QUOTES[1]
           : error.message,
     )
   }
