@@ -1,6 +1,6 @@
 // The command line as a function: words in, an exit code out. Says what went wrong where nobody else has.
 
-import { Command, CommanderError } from 'commander'
+import { type Argument, Command, CommanderError, type Option } from 'commander'
 import { RELEASE } from '../engine/release.ts'
 import { COMMANDS } from './commands.ts'
 import { EXITS, exitCodes } from './exit.ts'
@@ -34,12 +34,13 @@ export async function main(
   }
 }
 
+const GLOBALS = '\nEvery command takes --url, --schema, --json and --no-color: see rowlock --help.'
+
 /** The tree of all commands. Completion and docs are made from it. */
 export function programOf(shell: Shell): Command {
   const { io } = shell
   const program = new Command('rowlock')
     .description('A durable job queue in the PostgreSQL you already have.')
-    .commandsGroup('Shell:')
     .version(RELEASE, '-V, --version', 'print the release')
     .option('--url <url>', 'the database (default: DATABASE_URL)')
     .option('--schema <name>', "Rowlock's schema (default: ROWLOCK_SCHEMA, or rowlock)")
@@ -54,12 +55,24 @@ export function programOf(shell: Shell): Command {
     .configureOutput({
       writeOut: (text) => void io.stdout.write(text),
       writeErr: (text) => void io.stderr.write(text),
+      outputError: (text, write) => write(text.replace(/^error:/, 'rowlock:')),
       getOutHelpWidth: () => Math.min(shell.width, 120),
       getErrHelpWidth: () => Math.min(shell.width, 120),
       getOutHasColors: () => hasColours(io.stdout, io.env),
       getErrHasColors: () => hasColours(io.stderr, io.env),
     })
-    .configureHelp({ showGlobalOptions: true, styleTitle: (title) => painter(true)('bold', title) })
+    .configureHelp({
+      optionDescription: describe,
+      subcommandTerm: (command) =>
+        [
+          command.name(),
+          ...command.registeredArguments.filter(({ description }) => description).map(termOf),
+        ].join(' '),
+      styleTitle: (title) => painter(true)('bold', title),
+    })
+    .addHelpCommand(
+      new Command('help').argument('[command]').description('show the help of a command').helpGroup('Shell:'),
+    )
     .addHelpText('after', `\nStdout carries data, stderr talk.\n\n${exitCodes()}`)
   program.hook('preAction', () => shell.configure(program.opts<GlobalOptions>()))
   for (const { heading, commands } of COMMANDS) {
@@ -67,9 +80,22 @@ export function programOf(shell: Shell): Command {
       const command = make(shell).helpGroup(heading)
       program.addCommand(command)
       inherit(command, program)
+      command.addHelpText('after', GLOBALS)
     }
   }
   return program
+}
+
+/** What an option is, and its default; the words it takes stand in the description where they help. */
+function describe({ description, defaultValue, defaultValueDescription }: Option): string {
+  const isShown = typeof defaultValue === 'number' || typeof defaultValue === 'string'
+  const value = defaultValueDescription ?? (isShown ? String(defaultValue) : undefined)
+  return value === undefined ? description : `${description} (default: ${value})`
+}
+
+function termOf(argument: Argument): string {
+  const word = `${argument.name()}${argument.variadic ? '...' : ''}`
+  return argument.required ? `<${word}>` : `[${word}]`
 }
 
 /** Each command ends by throwing, suggests and prints as the program does. */

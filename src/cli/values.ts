@@ -1,6 +1,6 @@
 // Values as they are typed: numbers, ids, instants, words from a list. Each wrong one is told the nearest right one.
 
-import { InvalidArgumentError } from 'commander'
+import { type Argument, InvalidArgumentError, type Option } from 'commander'
 import { durationMs } from '../ground/duration.ts'
 import { isRowlockError } from '../ground/errors.ts'
 import { suggest } from '../ground/nearest.ts'
@@ -24,7 +24,20 @@ export function id(text: string): string {
 /** One of these words. */
 export function word<Word extends string>(text: string, known: readonly Word[]): Word {
   if ((known as readonly string[]).includes(text)) return text as Word
+  const begun = text === '' ? [] : known.filter((each) => each.startsWith(text.toLowerCase()))
+  if (begun.length === 1) throw new InvalidArgumentError(`Did you mean '${begun[0]}'?`)
   throw new InvalidArgumentError(suggest(text, known).replace(/^./, (letter) => letter.toUpperCase()))
+}
+
+/** An option or argument that reads its value itself, and whose words completion knows. */
+export function withWords<Taker extends Option | Argument>(
+  taker: Taker,
+  words: readonly (string | number)[],
+  read: (text: string) => unknown,
+): Taker {
+  taker.argParser(read as never)
+  taker.argChoices = words.map(String)
+  return taker
 }
 
 /** A length of time, as `30s`. Unit: ms. */

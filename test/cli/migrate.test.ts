@@ -122,7 +122,7 @@ test.each([
 
 test.each([
   [['--help'], /Usage: rowlock .*Set up and run:\n.*migrate/s],
-  [['help', 'migrate'], /Usage: rowlock migrate .*--schema <name>.*or rowlock.*Examples:/s],
+  [['help', 'migrate'], /Usage: rowlock migrate .*--sql.*Examples:.*--schema/s],
   [['migrate', '--help'], /No superuser, no extension/],
   [['--version'], new RegExp(`^${RELEASE.replaceAll('.', '\\.')}\n$`)],
 ])('rowlock %j answers on stdout', async (args, message) => {

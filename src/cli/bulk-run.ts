@@ -1,0 +1,58 @@
+// A bulk change on the command line: run in steps with progress, until it is done, stopped or interrupted. What was
+// done is always said, and how to go on.
+
+import type { Answer, Bulk, BulkRow } from '../index.ts'
+import { count, jobs } from './amounts.ts'
+import type { Exit } from './exit.ts'
+import { Progress } from './progress.ts'
+import { commandLine, type Shell } from './shell.ts'
+
+/** Run it to its end. Errors: whatever a step threw, after it was said how far the change got. */
+export async function runBulk(shell: Shell, bulk: Bulk): Promise<Exit> {
+  const seen = (row: BulkRow) => row.changed + refusedOf(row)
+  const progress = new Progress(shell, { total: bulk.row.matched, about: bulk.row.about }, seen(bulk.row))
+  let last = bulk.row
+  const onStep = (row: BulkRow, answers: readonly Answer[]) => {
+    last = row
+    if (shell.isJson) void shell.ndjson(answers)
+    progress.update(seen(row))
+  }
+  return shell.interruptible(async (signal) => {
+    let row: BulkRow
+    try {
+      row = await bulk.run({ signal, onStep })
+    } catch (error) {
+      progress.end()
+      shell.say(`${outcome(last)} so far, when this happened. ${goOn(bulk.id)}`)
+      throw error
+    }
+    progress.end()
+    shell.say(sentence(row))
+    if (row.outcome === null) {
+      shell.say(goOn(bulk.id))
+      return 'interrupted'
+    }
+    return row.outcome === 'done' && refusedOf(row) === 0 ? 'done' : 'partly'
+  })
+}
+
+const goOn = (id: string) =>
+  `To go on: ${commandLine('bulk', 'resume', id)}. To leave it at that: ${commandLine('bulk', 'stop', id)}`
+
+function sentence(row: BulkRow): string {
+  if (row.outcome === 'done') return `${outcome(row)} (bulk change ${row.id}).`
+  const how = row.outcome === 'stopped' ? 'stopped' : 'interrupted'
+  return `${how} after ${outcome(row)}, of ${jobs(row.matched, row.about)} (bulk change ${row.id}).`
+}
+
+/** `12,000 changed; 3 not changed: 2 busy, 1 changed`. */
+export function outcome(row: BulkRow): string {
+  const refused = Object.entries(row.refused)
+  const changed = `${count(row.changed)} changed`
+  if (refused.length === 0) return changed
+  const list = refused.map(([word, n]) => `${count(n)} ${word}`).join(', ')
+  return `${changed}; ${count(refusedOf(row))} not changed: ${list}`
+}
+
+export const refusedOf = (row: BulkRow): number =>
+  Object.values(row.refused).reduce((all: number, n: number) => all + n, 0)

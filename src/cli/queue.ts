@@ -1,0 +1,117 @@
+// `rowlock queue`: one queue, and its settings.
+
+import { Command, InvalidArgumentError, Option } from 'commander'
+import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
+import type { QueueRow, QueueSettings } from '../index.ts'
+import { count, instant, span } from './amounts.ts'
+import { type OperatorOptions, operatorOf, withOperator } from './operator.ts'
+import { warnOfUnknownQueue } from './queue-names.ts'
+import type { Shell } from './shell.ts'
+import { fields } from './table.ts'
+import { length, wholeNumber, withWords } from './values.ts'
+import { visible } from './visible.ts'
+
+interface Options extends OperatorOptions {
+  readonly retention?: QueueSettings['retentionDays']
+  readonly targetWait?: number
+  readonly concurrency?: number | null
+}
+
+export function queueCommand(shell: Shell): Command {
+  return withOperator(
+    new Command('queue')
+      .summary('show a queue, or change its settings')
+      .description('Show a queue; with one of the settings, change it. Workers follow within seconds.')
+      .argument('<queue>', 'its name')
+      .addOption(
+        withWords(
+          new Option(
+            '--retention <days>',
+            `how long history is kept: ${RETENTION_CLASSES_DAYS.join(', ')} days`,
+          ),
+          RETENTION_CLASSES_DAYS,
+          retention,
+        ),
+      )
+      .addOption(
+        new Option('--target-wait <length>', 'a due job should start within this, as 30s').argParser(length),
+      )
+      .addOption(
+        new Option(
+          '--concurrency <n>',
+          "handlers of this queue that each worker runs at once; none: the worker's own setting",
+        ).argParser(concurrency),
+      ),
+  )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  rowlock queue mail
+  rowlock queue mail --target-wait 30s --retention 30
+  rowlock queue mail --concurrency 2 --reason 'the API is slow'
+  rowlock queue mail --concurrency none`,
+    )
+    .action(shell.run((queue: string, options: Options) => run(shell, queue, options)))
+}
+
+async function run(shell: Shell, queue: string, options: Options): Promise<void> {
+  const { retention: retentionDays, targetWait, concurrency } = options
+  const settings: QueueSettings = {
+    ...(retentionDays !== undefined && { retentionDays }),
+    ...(targetWait !== undefined && { targetWait }),
+    ...(concurrency !== undefined && { concurrency }),
+  }
+  const rowlock = shell.client()
+  await warnOfUnknownQueue(shell, queue)
+  if (Object.keys(settings).length > 0) await rowlock.setQueue(queue, settings, operatorOf(shell, options))
+  const row = await rowlock.queue(queue)
+  if (shell.isJson) return shell.json(row)
+  await shell.print(queuePage(shell, row).join('\n'))
+}
+
+function queuePage({ paint }: Shell, row: QueueRow): string[] {
+  const paused = row.pausedAt === null ? '' : paint('yellow', `paused since ${instant(row.pausedAt)}`)
+  const wait =
+    row.oldestDueAgeMs === null
+      ? 'nothing is due'
+      : `${span(row.oldestDueAgeMs)}${row.beyondTarget ? paint('red', ', beyond its target') : ''}`
+  return [
+    `${paint('bold', visible(row.queue))}  ${paused}`.trimEnd(),
+    '',
+    ...fields(
+      [
+        ['due', count(row.due, row.dueAbout)],
+        ['oldest due', wait],
+        ['scheduled', count(row.scheduled, row.scheduledAbout)],
+        ['retryable', count(row.retryable, row.retryableAbout)],
+        ['running', count(row.running)],
+        ['dead letters', count(row.deadLetters, row.deadLettersAbout)],
+        ['last minute', `${count(row.donePerMinute)} done, ${count(row.failedPerMinute)} failed`],
+        ['workers', `${count(row.workers)} with ${count(row.slots)} slots`],
+      ],
+      paint,
+    ),
+    '',
+    paint('bold', 'settings'),
+    ...fields(
+      [
+        ['target wait', span(row.targetWaitMs)],
+        ['retention', row.retentionDays === 0 ? 'none: ended jobs are not kept' : `${row.retentionDays} d`],
+        ['concurrency', row.concurrency === null ? "the worker's own" : `${row.concurrency} on each worker`],
+      ],
+      paint,
+    ).map((line) => `  ${line}`),
+  ]
+}
+
+function retention(text: string): number {
+  const days = Number(text.replace(/d$/, ''))
+  if (/^\d+d?$/.test(text) && (RETENTION_CLASSES_DAYS as readonly number[]).includes(days)) return days
+  throw new InvalidArgumentError(`It must be one of ${RETENTION_CLASSES_DAYS.join(', ')} days.`)
+}
+
+function concurrency(text: string): number | null {
+  const { min, max } = LIMITS.concurrency
+  return text === 'none' ? null : wholeNumber(min, max)(text)
+}

@@ -1,0 +1,30 @@
+// `rowlock resume`: let a paused queue be claimed again.
+
+import { Command } from 'commander'
+import { type OperatorOptions, operatorOf, withOperator } from './operator.ts'
+import { warnOfUnknownQueue } from './queue-names.ts'
+import type { Shell } from './shell.ts'
+
+export function resumeCommand(shell: Shell): Command {
+  return withOperator(
+    new Command('resume')
+      .summary('let a paused queue be claimed again')
+      .description('Let a paused queue be claimed again. A bulk change goes on with `rowlock bulk resume`.')
+      .argument('<queue>', 'its name'),
+  )
+    .addHelpText(
+      'after',
+      `
+Examples:
+  rowlock resume mail
+  rowlock resume mail --reason 'the mail server is back' --actor ada`,
+    )
+    .action(shell.run((queue: string, options: OperatorOptions) => run(shell, queue, options)))
+}
+
+async function run(shell: Shell, queue: string, options: OperatorOptions): Promise<void> {
+  await warnOfUnknownQueue(shell, queue)
+  const changed = await shell.client().resume(queue, operatorOf(shell, options))
+  if (shell.isJson) return shell.json({ queue, paused: false, changed })
+  await shell.print(changed ? `${queue} is claimed again` : `${queue} was not paused`)
+}
