@@ -3,7 +3,7 @@
 
 import { existsSync, statSync } from 'node:fs'
 import { createRequire } from 'node:module'
-import { join, resolve } from 'node:path'
+import { isAbsolute, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { UsageError } from './exit.ts'
 
@@ -37,7 +37,8 @@ function locate(name: string): string {
   }
   const bare = !/^[./]/.test(name)
   try {
-    if (bare) return createRequire(join(process.cwd(), 'here.js')).resolve(name)
+    const found = bare ? createRequire(join(process.cwd(), 'here.js')).resolve(name) : ''
+    if (isAbsolute(found)) return found
   } catch {
     // Said below.
   }
@@ -76,14 +77,12 @@ function explained(name: string, error: unknown): UsageError {
   return new UsageError(`${name} could not be loaded:\n${stack}`)
 }
 
+const OURS = /^\s+at .*(node:internal|\/(cli|worker)\/[\w-]+\.[jt]s|node_modules[\\/](tsx|commander)[\\/])/
+
 /** A stack without what is ours and Node's: their code. */
 export function stackOf(error: Error): string {
   const stack = String(error.stack ?? error)
-  const lines = stack
-    .split('\n')
-    .filter(
-      (line) => !/^\s+at .*(node:internal|\/cli\/(load-module|work|program|shell|main)\.[jt]s)/.test(line),
-    )
+  const lines = stack.split('\n').filter((line) => !OURS.test(line))
   const cause = error.cause instanceof Error ? `\n[cause]: ${stackOf(error.cause)}` : ''
   return lines.join('\n') + cause
 }

@@ -214,7 +214,7 @@ function wanted(name: string, module: Readonly<Record<string, unknown>>): string
   const has = names.length === 0 ? 'nothing' : names.slice(0, 10).join(', ')
   const meant = names.find((key) => /^handlers?$/i.test(key))
   return (
-    `${name} exports no handlers (it exports ${has})${meant ? `; did you mean ${meant}?` : ''}. Write:\n` +
+    `${name} exports no handlers (it exports ${has}${meant ? `: is ${meant} meant?` : ''}). Write:\n` +
     '  export const handlers = [handle(sendEmail, async ({ input }) => { … })]'
   )
 }
