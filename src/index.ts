@@ -4,13 +4,14 @@ export type { DatabaseOptions } from './engine/database.ts'
 export type { Enqueued, Requests } from './engine/enqueue.ts'
 export type { AttemptRow, JobRow } from './engine/find-job.ts'
 export type { Looks } from './engine/looks.ts'
+export type { Answer, AnswerDetail, Change, Ids, Refusal } from './engine/many.ts'
 export type { MigrateReport } from './engine/migrate.ts'
 export { RELEASE } from './engine/release.ts'
+export type { Operator } from './engine/operator.ts'
 export type { PooledClient, PoolLike, Queryable } from './engine/seam.ts'
 export type {
   EnqueueContext,
   EnqueueMiddleware,
-  Operator,
   QueueSettings,
   Verbs,
 } from './engine/verbs.ts'
@@ -35,7 +36,7 @@ export type {
 } from './ground/job.ts'
 export { defineJob } from './ground/job.ts'
 export { LIMITS } from './ground/limits.ts'
-export type { State } from './ground/states.ts'
+export type { BulkVerb, State } from './ground/states.ts'
 export type { Rowlock, RowlockOptions } from './rowlock.ts'
 export { createRowlock } from './rowlock.ts'
 export type { AbortCause } from './worker/aborted.ts'

@@ -1,4 +1,5 @@
 // Every verb a producer or operator calls, typed, over the SQL functions; in its own transaction or in the caller's.
+// Those that change jobs by their ids stand in job-verbs.ts.
 
 import { type Duration, durationMs, intervalText } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
@@ -8,7 +9,6 @@ import { isJobDefinition } from '../ground/job.ts'
 import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
 import { checkQueue } from '../ground/names.ts'
 import { checkOptions } from '../ground/nearest.ts'
-import { isStorableText } from '../ground/text.ts'
 import type { Database } from './database.ts'
 import {
   CallerFailed,
@@ -20,14 +20,9 @@ import {
   storeBatch,
   withoutIndex,
 } from './enqueue.ts'
-import { checkId, Looks } from './looks.ts'
+import { JobVerbs } from './job-verbs.ts'
+import { checkOperator, type Operator } from './operator.ts'
 import type { Queryable } from './seam.ts'
-
-/** Who did it, and why; kept where it can be read later. */
-export interface Operator {
-  readonly actor?: string | undefined
-  readonly reason?: string | undefined
-}
 
 /** What an enqueue middleware sees: the requests of one statement, which it may replace. */
 export interface EnqueueContext {
@@ -53,7 +48,7 @@ export interface QueueSettings {
 }
 
 /** The verbs, on connections of a database or in one transaction of the caller's. */
-export class Verbs extends Looks {
+export class Verbs extends JobVerbs {
   readonly #middleware: EnqueueMiddleware[]
 
   constructor(database: Database, queryable: Queryable | undefined, middleware: EnqueueMiddleware[]) {
@@ -91,75 +86,6 @@ export class Verbs extends Looks {
    */
   async enqueueMany(requests: Requests): Promise<Enqueued[]> {
     return enqueueAll(this.database, this.queryable, requests, this.#send)
-  }
-
-  /**
-   * Ask for a job to be stopped for good. A running job is aborted at its worker's next heartbeat, or at once where
-   * LISTEN works; it is cancelled when its handler ends, unless the handler ends well.
-   *
-   * Transaction: may run in the caller's (READ COMMITTED); locks the job's row.
-   * Errors: JOB_NOT_FOUND, JOB_BUSY, WRONG_ISOLATION. A job that has already ended is left alone.
-   * Source: sql/functions/cancel.sql
-   */
-  async cancel(id: string, operator: Operator = {}): Promise<'cancelled' | 'requested' | 'already_ended'> {
-    return this.#byId('cancel', id, operator)
-  }
-
-  /**
-   * Make a scheduled or retryable job due at once.
-   *
-   * Transaction: may run in the caller's; locks the job's row.
-   * Errors: JOB_NOT_FOUND, JOB_BUSY, WRONG_STATE, WRONG_ISOLATION.
-   * Source: sql/functions/run_now.sql
-   */
-  async runNow(id: string, operator: Operator = {}): Promise<void> {
-    await this.#byId('run_now', id, operator)
-  }
-
-  /**
-   * Change the priority of a waiting job.
-   *
-   * Unit: −10 to 10, higher first.
-   * Transaction: may run in the caller's; locks the job's row.
-   * Errors: INVALID_OPTION, JOB_NOT_FOUND, JOB_BUSY, WRONG_STATE, WRONG_ISOLATION.
-   * Source: sql/functions/prioritize.sql
-   */
-  async prioritize(id: string, priority: number, operator: Operator = {}): Promise<void> {
-    const { min, max } = LIMITS.priority
-    const checked = checkInteger(priority, { name: 'priority', min, max })
-    await this.#byId('prioritize', id, operator, '$4::text::integer', [String(checked)])
-  }
-
-  /**
-   * Put a dead letter back in its queue: the same job, its failures forgotten.
-   *
-   * Transaction: may run in the caller's; takes the job's dedupe key again.
-   * Errors: JOB_NOT_FOUND, WRONG_STATE, DEDUPE_KEY_TAKEN with `holder`, WRONG_ISOLATION.
-   * Source: sql/functions/redrive.sql
-   */
-  async redrive(id: string, operator: Operator = {}): Promise<void> {
-    await this.#byId('redrive', id, operator)
-  }
-
-  /**
-   * Give a dead letter up: it moves to history as cancelled, reason `discarded`.
-   *
-   * Errors: JOB_NOT_FOUND, WRONG_STATE, WRONG_ISOLATION.
-   * Source: sql/functions/discard.sql
-   */
-  async discard(id: string, operator: Operator = {}): Promise<void> {
-    await this.#byId('discard', id, operator)
-  }
-
-  /**
-   * Run an ended job again: a new job with the same input and settings. Answers the new job's id.
-   *
-   * Transaction: may run in the caller's; takes the job's dedupe key.
-   * Errors: JOB_NOT_FOUND, WRONG_STATE, DEDUPE_KEY_TAKEN with `holder`, WRONG_ISOLATION.
-   * Source: sql/functions/retry.sql
-   */
-  async retry(id: string, operator: Operator = {}): Promise<{ readonly id: string }> {
-    return { id: await this.#byId<string>('retry', id, operator) }
   }
 
   /**
@@ -244,12 +170,6 @@ export class Verbs extends Looks {
     }
   }
 
-  #byId<T>(verb: string, id: string, operator: Operator, more = '', values: unknown[] = []): Promise<T> {
-    const { actor, reason } = checkOperator(operator)
-    const args = `$1::text::bigint, ${more}${more && ', '}$2::text, $3::text`
-    return this.#call<T>(verb, args, [checkId(id), actor ?? null, reason ?? null, ...values])
-  }
-
   #onQueue<T>(
     verb: string,
     queue: string,
@@ -259,12 +179,7 @@ export class Verbs extends Looks {
   ): Promise<T> {
     const { actor, reason } = checkOperator(operator)
     const args = `$1::text, ${more}${more && ', '}$2::text, $3::text`
-    return this.#call<T>(verb, args, [checkQueue(queue), actor ?? null, reason ?? null, ...values])
-  }
-
-  #call<T>(verb: string, args: string, values: unknown[]): Promise<T> {
-    if (this.queryable !== undefined) return this.database.callOn<T>(this.queryable, verb, args, values)
-    return this.database.call<T>(verb, args, values, { write: verb })
+    return this.call<T>(verb, args, [checkQueue(queue), actor ?? null, reason ?? null, ...values])
   }
 }
 
@@ -274,15 +189,4 @@ function oneEach<T>(list: readonly T[], length: number, what: string): readonly 
   throw new RowlockError('INVALID_OPTION', `an enqueue middleware ${what}: one for each of ${length}`, {
     path: 'middleware',
   })
-}
-
-function checkOperator(operator: Operator): Operator {
-  checkOptions(operator, ['actor', 'reason'], 'the operator')
-  for (const name of ['actor', 'reason'] as const) {
-    const value = operator[name]
-    if (value !== undefined && (typeof value !== 'string' || !isStorableText(value))) {
-      throw new RowlockError('INVALID_OPTION', `${name} must be text`, { path: name })
-    }
-  }
-  return operator
 }

@@ -121,6 +121,18 @@ export const LIMITS = table({
     unit: 'count',
     why: 'One statement of enqueue; larger calls are cut into statements of one transaction.',
   },
+  jobsPerChange: {
+    max: 1_000,
+    unit: 'count',
+    why: 'One statement of a verb for many jobs; its locks are held until it commits.',
+  },
+  bulkStep: {
+    default: 500,
+    min: 1,
+    max: 1_000,
+    unit: 'count',
+    why: 'Jobs that one step of a bulk change looks at; workers get the rows that it holds when it commits.',
+  },
   bytesPerCall: { max: 4_000_000, unit: 'bytes', why: 'Bounds the memory of one statement on both sides.' },
   importLineBytes: {
     max: 8_000_000,
