@@ -200,6 +200,7 @@ export async function importWithKey(
     }
   }
   verify(last)
+  onProgress?.(progress())
   for await (const batch of batchesOf(lines)) {
     for (const each of batch) verify(each)
     last = batch.at(-1)!
@@ -306,16 +307,17 @@ async function* batchesOf(lines: AsyncIterable<ReadLines>): AsyncGenerator<ReadL
   let bytes = 0
   for await (const one of lines) {
     const more = one.wire?.bytes ?? 0
-    if (
-      batch.length === LIMITS.jobsPerCall.max ||
-      (batch.length > 0 && bytes + more > LIMITS.bytesPerCall.max)
-    ) {
+    if (batch.length > 0 && bytes + more > LIMITS.bytesPerCall.max) {
       yield batch
       batch = []
       bytes = 0
     }
     batch.push(one)
     bytes += more
+    if (batch.length < LIMITS.jobsPerCall.max) continue
+    yield batch
+    batch = []
+    bytes = 0
   }
   if (batch.length > 0) yield batch
 }

@@ -124,6 +124,33 @@ const ASKED_TWICE: Probe = async (db) => {
   return (await refusal(hand.claim({}, session))).code === 'RL030'
 }
 
+const STEP = `select rowlock.import_jobs('k', 0, 'd0', '[{"kind": "k", "input": 1}]', 1, 'd1') as step`
+const begun = (db: TestRowlock) =>
+  db.sql(`delete from rowlock.import; select rowlock.begin_import('k', 'd0')`)
+
+const ONE_STEP: Probe = async (db) => {
+  await begun(db)
+  const [first, second] = [await db.value(STEP), await db.value(STEP)]
+  return first.accepted && !second.accepted && (await db.sql('select from rowlock.waiting')).length === 1
+}
+
+const SAME_FILE: Probe = async (db) => {
+  await begun(db)
+  return (await db.refusal(STEP.replace('d0', 'other'))) === 'RL080'
+}
+
+const TWO_IMPORT: Probe = async (db) => {
+  await begun(db)
+  const [one, other] = [await db.session(), await db.session()]
+  await one.query('begin')
+  await one.query(STEP)
+  const waits = other.query(STEP)
+  await untilBlocked(db)
+  await one.query('commit')
+  const { rows } = await waits
+  return !rows[0].step.accepted && (await db.sql('select from rowlock.waiting')).length === 1
+}
+
 const MUTANTS: [what: string, verb: string, find: string, replace: string, probe: Probe][] = [
   [
     'rows that others hold are skipped',
@@ -162,6 +189,21 @@ const MUTANTS: [what: string, verb: string, find: string, replace: string, probe
     SESSION_LIVES,
   ],
   ['keys are taken in their order', 'try_keys', 'order by f.queue, f.key', 'order by f.id', KEYS_IN_ORDER],
+  ['a step of an import is done once', 'import_jobs', 'or v_import.lines <> p_after', '', ONE_STEP],
+  [
+    'an import keeps to its file',
+    'import_jobs',
+    'v_import.digest is distinct from p_digest',
+    'false',
+    SAME_FILE,
+  ],
+  [
+    'two who import wait for each other',
+    'import_jobs',
+    'where i.key = p_key for update',
+    'where i.key = p_key',
+    TWO_IMPORT,
+  ],
   ['a job frees no key but its own', 'give_up', 'and d.job_id = k.job_id', '', OWN_KEY],
 ]
 
