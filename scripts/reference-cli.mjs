@@ -8,6 +8,11 @@ const table = (head, rows) =>
     )
     .join('\n')
 
+/** A paragraph in lines that fit a screen. */
+function wrapped(text) {
+  return text.replaceAll(/\s+/g, ' ').replaceAll(/(?=.{117})(.{1,116}) /g, '$1\n')
+}
+
 /** All commands that do something, with their words: `rowlock queue pause`. */
 export function commandsOf(command, path = command.name()) {
   const children = command.commands.filter((child) => !child._hidden)
@@ -43,7 +48,7 @@ function describe(path, command) {
   const blocks = [`### ${path}`]
   const aliases = command.aliases()
   const also = aliases.length > 0 ? ` (also: ${aliases.map((alias) => `\`${alias}\``).join(', ')})` : ''
-  blocks.push(`${command.description()}${also}`)
+  blocks.push(wrapped(`${command.description()}${also}`))
   blocks.push(`\`\`\`text\n${path} ${command.usage()}\n\`\`\``)
   const given = command.registeredArguments.filter(({ description }) => description)
   if (given.length > 0)
@@ -82,13 +87,14 @@ function moreOf(command) {
   })
   const blocks = []
   for (const part of text.trim().split(/\n\s*\n/)) {
-    if (part.trim() === '') continue
+    // What every command takes stands once, above.
+    if (part.trim() === '' || part.startsWith('Every command takes')) continue
     const [first, ...rest] = part.split('\n')
     if (/^Examples?:$/.test(first.trim()))
       blocks.push(`\`\`\`sh\n${rest.map((line) => line.replace(/^ {2}/, '')).join('\n')}\n\`\`\``)
     else if (/^\s/.test(part) || rest.some((line) => /^\s/.test(line)))
       blocks.push(`\`\`\`text\n${part}\n\`\`\``)
-    else blocks.push(part)
+    else blocks.push(wrapped(part))
   }
   return blocks
 }

@@ -5,6 +5,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 
 const folder = new URL('../sql/functions/', import.meta.url)
 const WIDTH = 116
+/** What an item of a comment begins with. */
+const LABEL =
+  /^(Why[^:]{0,80}|(?:Returns|Transaction|Locks|Errors|Order|Waits|Cost|Price|Source)(?: and [a-z]+)?|options|p_\w+(?:, p_\w+)*):(?: (.*))?$/
 
 /** Every function that people and programs call: its name, its signature and the parts of its comment. */
 export function readFunctions() {
@@ -39,8 +42,7 @@ function partsOf(comment) {
       open = undefined
       continue
     }
-    const [, label, rest] =
-      /^(Why[^:]{0,80}|[A-Z][a-z]+(?: [a-z]+){0,4}|(?:p_)?[a-z_]+(?:, p_\w+)*):(?: (.*))?$/.exec(line) ?? []
+    const [, label, rest] = LABEL.exec(line) ?? []
     if (label !== undefined || open === undefined) {
       open = { label, text: label === undefined ? line : (rest ?? '') }
       parts.push(open)
@@ -57,7 +59,7 @@ export function describe({ name, signature, parts }, codes) {
     text.replaceAll(/\bRL\d{3}\b/g, (code) => `[${code}](errors.md) \`${codes.get(code)}\``)
   const blocks = [
     `### ${name}`,
-    ['```text', ...wrap(`${call})`, '  '), `returns ${returns}`, '```'].join('\n'),
+    ['```text', ...wrap(`${call})`, '  '), ...wrap(`returns ${returns}`, '  '), '```'].join('\n'),
   ]
   const items = []
   for (const { label, text } of parts) {

@@ -8,7 +8,20 @@ export interface Rights {
   readonly reads: readonly string[]
 }
 
-const LOOKS = ['unhandled', 'filter_fault', 'error_line', 'length_ms', 'now']
+const LOOKS = [
+  ...['jobs', 'jobs_page', 'count_jobs', 'story', 'why', 'dead_letters', 'changes', 'changes_page'],
+  ...['queues', 'workers', 'bulks', 'unhandled'],
+  ...['filter_fault', 'error_line', 'verb_states', 'length_ms', 'now'],
+] as const
+const CHANGES = [
+  ...['cancel', 'run_now', 'prioritize', 'redrive', 'discard', 'retry', 'purge'],
+  ...['cancel_many', 'run_now_many', 'prioritize_many', 'redrive_many', 'discard_many', 'retry_many'],
+  ...['purge_many', 'begin_bulk', 'run_bulk', 'stop_bulk', 'pause', 'resume', 'set_queue'],
+] as const
+const READS = [
+  ...['job', 'attempt', 'audit', 'bulk', 'waiting', 'running', 'finished', 'dead_letter'],
+  ...['queue', 'worker'],
+] as const
 
 /** The roles, from the narrowest on. A role of yours can be several of them. */
 export const RIGHTS = {
@@ -29,22 +42,12 @@ export const RIGHTS = {
   viewer: {
     does: 'looks at everything, inputs and results included, and changes nothing',
     functions: LOOKS,
-    reads: [
-      ...['job', 'attempt', 'audit', 'bulk', 'waiting', 'running', 'finished', 'dead_letter'],
-      ...['queue', 'worker'],
-    ],
+    reads: READS,
   },
   operator: {
     does: 'looks as a viewer does, and changes what waits, runs and ended',
-    functions: [
-      ...LOOKS,
-      ...['cancel', 'run_now', 'prioritize', 'redrive', 'discard', 'retry'],
-      ...['pause', 'resume', 'set_queue'],
-    ],
-    reads: [
-      ...['job', 'attempt', 'audit', 'bulk', 'waiting', 'running', 'finished', 'dead_letter'],
-      ...['queue', 'worker'],
-    ],
+    functions: [...LOOKS, ...CHANGES],
+    reads: READS,
   },
 } as const satisfies Record<string, Rights>
 

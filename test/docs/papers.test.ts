@@ -63,13 +63,20 @@ describe('the papers', () => {
     expect(without).toEqual([])
   })
 
-  test('are all reached from the README', () => {
-    const reached = new Set(links(page('README.md')))
-    expect(docs.map(({ path }) => path).filter((path) => !reached.has(path))).toEqual([])
+  test('are all in the index, a line each, and the README links to it', () => {
+    const index = page('docs/README.md')
+    const others = docs.filter((each) => each !== index).map(({ path }) => path.replace('docs/', ''))
+    const listed = index.text
+      .split('\n')
+      .flatMap((line) => /^- \[[^\]]+\]\(([\w-]+\.md)\): \S/.exec(line)?.[1] ?? [])
+    expect(listed.toSorted()).toEqual(others.toSorted())
+    expect(links(page('README.md'))).toContain('docs/README.md')
   })
 
   test('name no place of the machine they were written on', () => {
-    const found = pages.filter(({ text }) => /\/(work|tmp|home)\//.test(text)).map(({ path }) => path)
+    const found = pages
+      .filter(({ text }) => /(?<![\w.])\/(work|tmp|home)\//.test(text))
+      .map(({ path }) => path)
     expect(found).toEqual([])
   })
 
@@ -106,6 +113,36 @@ describe('what is made from the source', () => {
     const limits = page('docs/limits.md').text
     expect(Object.keys(ERRORS).filter((code) => !errors.includes(`| \`${code}\` |`))).toEqual([])
     expect(Object.keys(LIMITS).filter((name) => !limits.includes(`| \`${name}\` |`))).toEqual([])
+  })
+
+  test('has every SQL function that is not internal, with all of its arguments', () => {
+    const text = page('docs/sql.md').text
+    const functions = readdirSync(`${ROOT}sql/functions`).map((file) => ({
+      name: file.replace('.sql', ''),
+      source: readFileSync(`${ROOT}sql/functions/${file}`, 'utf8'),
+    }))
+    const called = functions.filter(
+      ({ source }) => !/\bInternal\b/.test(source.split('create or replace')[0]!),
+    )
+    expect(called.length).toBeGreaterThan(30)
+    const missing = called.filter(({ name, source }) => {
+      const [, args] = /create or replace function rowlock\.\w+\(([\s\S]*?)\)\s+returns/.exec(source)!
+      const flat = args!.replaceAll(/\s+/g, ' ').trim()
+      const [entry = ''] = text.split(`\n### ${name}\n`)[1]?.split('\n### ') ?? []
+      return !entry.replaceAll(/\s+/g, ' ').includes(`rowlock.${name}(${flat})`)
+    })
+    expect(missing.map(({ name }) => name)).toEqual([])
+  })
+
+  test('has every warning and error of a worker’s log in docs/operating.md', () => {
+    const said = readdirSync(`${ROOT}src/worker`).flatMap((file) => {
+      const source = readFileSync(`${ROOT}src/worker/${file}`, 'utf8')
+      const calls = source.matchAll(/(?:\.(?:warn|error)\(|#complain\()(?:[^'`;]*?,\s*)?'([^']+)'/g)
+      return [...calls].map(([, message]) => message!)
+    })
+    expect(said.length).toBeGreaterThan(15)
+    const { text } = page('docs/operating.md')
+    expect(said.filter((message) => !text.includes(`| ${message} |`))).toEqual([])
   })
 
   test('leaves out no option that enqueue takes in SQL', () => {
