@@ -151,6 +151,13 @@ export const LIMITS = table({
   },
   kindsPerWorker: { min: 1, max: 200, unit: 'count', why: 'A claim probes each kind at each priority.' },
   queuesPerWorker: { min: 1, max: 200, unit: 'count', why: 'One claim statement serves all of them.' },
+  queuesPerList: {
+    default: 100,
+    min: 1,
+    max: 1_000,
+    unit: 'count',
+    why: 'What waits is counted in each of them.',
+  },
   linesPerWorker: {
     max: 2_000,
     unit: 'count',
@@ -243,6 +250,40 @@ export const LIMITS = table({
     why: 'A loop that failed comes back at least this often, for ever.',
   },
   snoozeMs: { min: 0, max: 3_650 * DAY, unit: 'ms', why: 'As for a delay.' },
+  filterEntries: {
+    min: 1,
+    max: 100,
+    unit: 'count',
+    why: 'Each entry of a list is compared with each job that is looked at.',
+  },
+  errorLineBytes: { max: 800, unit: 'bytes', why: 'The 200 characters by which dead letters are grouped.' },
+  pageJobs: {
+    default: 50,
+    min: 1,
+    max: 1_000,
+    unit: 'count',
+    why: 'A page of a list is for people and loops.',
+  },
+  lookJobs: {
+    max: 50_000,
+    unit: 'count',
+    why: 'A list looks at so many jobs a call, so that none reads all of history; it says where to go on.',
+  },
+  countJobs: {
+    max: 10_000,
+    unit: 'count',
+    why: 'Counted exactly up to here, since few decisions need more; beyond it about.',
+  },
+  countLookJobs: {
+    max: 100_000,
+    unit: 'count',
+    why: 'A count looks at so many jobs; of older ones it takes samples.',
+  },
+  deadLettersLooked: {
+    max: 50_000,
+    unit: 'count',
+    why: 'Groups are made of the newest; a flood of older ones tells nothing more.',
+  },
 })
 
 /** The retention classes a queue can have, in days. 0 keeps no history. */
