@@ -26,10 +26,10 @@ select g.queue, g.kind, g.cause, g.error, g.jobs, g.first_at, g.last_at, g.sampl
 
 /** The largest groups first. Source: sql/functions/dead_letters.sql */
 export async function deadLetters(
-  { database, queryable }: Place,
+  place: Place,
   filter: JobFilter,
   options: Pick<PageOptions, 'limit'>,
 ): Promise<readonly DeadLetterGroup[]> {
   const [limit] = pageArgs(options, 'deadLetters')
-  return namedRows<DeadLetterGroup>(database, queryable, QUERY, [filterText(filter), limit])
+  return namedRows<DeadLetterGroup>(place, QUERY, [filterText(filter), limit])
 }
