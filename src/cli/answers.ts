@@ -21,12 +21,11 @@ export function answerLine({ id, answer, detail }: Answer, paint: Paint): string
   return `${id}  ${word}${detailOf(detail)}`
 }
 
-function detailOf(detail: unknown): string {
-  const { state, holder, new_job_id, newJobId, id } = (detail ?? {}) as Record<string, unknown>
+function detailOf(detail: Answer['detail']): string {
+  const { state, holder, newJobId } = detail ?? {}
   if (state !== undefined) return ` (it is ${state})`
-  if (holder !== undefined) return ` (job ${holder} holds it)`
-  const made = newJobId ?? new_job_id ?? id
-  return made === undefined ? '' : ` (as job ${made})`
+  if (holder !== undefined) return ` (job ${holder} has it)`
+  return newJobId === undefined ? '' : ` (as job ${newJobId})`
 }
 
 /** Counts by answer; refusals also by the state they met. */
@@ -36,7 +35,7 @@ export class Tally {
 
   add(answers: readonly Answer[]): void {
     for (const { answer, detail } of answers) {
-      const state = (detail as { state?: unknown } | null)?.state
+      const state = detail?.state
       const isRefused = isRefusal(answer)
       const key = isRefused && state !== undefined ? `${answer} (${state})` : answer
       const counts = isRefused ? this.#refused : this.#changed

@@ -1,13 +1,12 @@
 // Which jobs a change applies to: the states of its verb, and a filter narrowed to them.
 
 import { suggest } from '../ground/nearest.ts'
-import { PHASES, STATES, type State, TRANSITIONS } from '../ground/states.ts'
+import { STATES, type State, TRANSITIONS } from '../ground/states.ts'
 import type { BulkVerb, JobFilter } from '../index.ts'
 import { UsageError } from './exit.ts'
 
 /** The states that a verb takes a job from. */
 export function statesOf(verb: BulkVerb): readonly State[] {
-  if (verb === 'purge') return PHASES.finished
   return STATES.filter((state) => TRANSITIONS.some((row) => row.verb === verb && row.from === state))
 }
 

@@ -19,10 +19,10 @@ export function bulkCommand(shell: Shell): Command {
     .addHelpText('after', '\nExamples:\n  rowlock bulk\n  rowlock bulk resume 7\n  rowlock bulk stop 7')
   const list = new Command('list')
     .description('List bulk changes, newest first.')
-    .argument('[word]', '')
+    .argument('[words...]', '')
     .addHelpText('after', '\nExamples:\n  rowlock bulk\n  rowlock bulk list --json')
     .action(
-      shell.run((word: string | undefined) => {
+      shell.run(([word]: readonly string[]) => {
         if (word === undefined) return listBulks(shell)
         throw new UsageError(`bulk has no command '${word}'; ${suggest(word, ['list', 'resume', 'stop'])}`)
       }),

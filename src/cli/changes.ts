@@ -3,6 +3,7 @@
 import { Command, Option } from 'commander'
 import type { ChangeRow } from '../index.ts'
 import { instant } from './amounts.ts'
+import type { Exit } from './exit.ts'
 import type { Shell } from './shell.ts'
 import { type Column, table } from './table.ts'
 import { id, when, wholeNumber } from './values.ts'
@@ -46,13 +47,27 @@ Examples:
     .action(shell.run((options: Options) => run(shell, options)))
 }
 
-async function run(shell: Shell, { limit, before, job, ...filter }: Options): Promise<void> {
-  const page = { limit, ...(before !== undefined && { before }) }
-  const rows = await shell.client().changes({ ...filter, ...(job !== undefined && { jobId: job }) }, page)
-  if (shell.isJson) return shell.ndjson(rows)
-  if (rows.length === 0) return shell.say('nothing was changed')
-  await shell.print(table(rows, COLUMNS, shell).join('\n'))
-  if (rows.length === limit) shell.say(`older ones: ${shell.againWith('--before', rows.at(-1)!.id)}`)
+async function run(shell: Shell, { limit, before, job, ...filter }: Options): Promise<Exit> {
+  const rowlock = shell.client()
+  const wanted = { ...filter, ...(job !== undefined && { jobId: job }) }
+  const rows: ChangeRow[] = []
+  let next: string | null | undefined = before
+  const isInterrupted = await shell.interruptible(async (signal) => {
+    while (next !== null && rows.length < limit && !signal.aborted) {
+      const page = await rowlock.changes(wanted, {
+        limit: limit - rows.length,
+        ...(next !== undefined && { before: next }),
+      })
+      rows.push(...page.changes)
+      next = page.next
+    }
+    return signal.aborted && next !== null
+  }, false)
+  if (shell.isJson) await shell.ndjson(rows)
+  else if (rows.length > 0) await shell.print(table(rows, COLUMNS, shell).join('\n'))
+  else shell.say('no change matches')
+  if (next !== null && next !== undefined) shell.say(`older ones: ${shell.againWith('--before', next)}`)
+  return isInterrupted ? 'interrupted' : 'done'
 }
 
 const COLUMNS: readonly Column<ChangeRow>[] = [

@@ -1,5 +1,7 @@
 // The exit codes of every command, as one table that the help and the docs are made from.
 
+import { wrap } from './visible.ts'
+
 /** One row per exit code: its number, when, and what to do next. */
 export const EXITS = {
   done: { code: 0, when: 'Done.', next: 'Nothing.' },
@@ -11,8 +13,8 @@ export const EXITS = {
   },
   notFound: {
     code: 3,
-    when: 'There is no such job, bulk change or import.',
-    next: 'Check the id; history may have been dropped.',
+    when: 'There is no such job, queue or bulk change.',
+    next: 'Check the id or name; history may have been dropped.',
   },
   partly: {
     code: 4,
@@ -40,7 +42,10 @@ export class UsageError extends Error {
 }
 
 /** The table as the help shows it. */
-export function exitCodes(): string {
-  const rows = Object.values(EXITS).map(({ code, when }) => `  ${String(code).padEnd(4)} ${when}`)
+export function exitCodes(width: number): string {
+  const rows = Object.values(EXITS).map(({ code, when }) => {
+    const lines = wrap(when.replaceAll('`', ''), width - 7)
+    return `  ${String(code).padEnd(5)}${lines.join(`\n${' '.repeat(7)}`)}`
+  })
   return `Exit codes:\n${rows.join('\n')}`
 }

@@ -17,6 +17,7 @@ const EXIT_OF: Partial<Record<RowlockErrorCode, Exit>> = {
   INPUT_TOO_LARGE: 'usage',
   INPUT_REFUSED: 'usage',
   JOB_NOT_FOUND: 'notFound',
+  QUEUE_NOT_FOUND: 'notFound',
   JOB_BUSY: 'partly',
   WRONG_STATE: 'partly',
   DEDUPE_KEY_TAKEN: 'partly',

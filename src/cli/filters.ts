@@ -2,11 +2,9 @@
 
 import type { Command } from 'commander'
 import { Option } from 'commander'
-import { STATES } from '../ground/states.ts'
+import { FILTER_STATES } from '../ground/filter.ts'
 import type { JobFilter } from '../index.ts'
 import { id, object, oneOrMore, when, word } from './values.ts'
-
-const FILTER_STATES = [...STATES, 'scheduled', 'due'] as const
 
 const text = (value: string): string => value
 const states = (value: string) => value.split(',').map((each) => word(each.trim(), FILTER_STATES))

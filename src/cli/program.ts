@@ -8,6 +8,7 @@ import { failureOf } from './failure.ts'
 import type { Io } from './io.ts'
 import { hasColours, painter } from './paint.ts'
 import { type GlobalOptions, Shell } from './shell.ts'
+import { wrap } from './visible.ts'
 
 /** Run one call; answers its exit code. `onShell` is told of the shell before anything runs. */
 export async function main(
@@ -39,6 +40,7 @@ const GLOBALS = '\nEvery command takes --url, --schema, --json and --no-color: s
 /** The tree of all commands. Completion and docs are made from it. */
 export function programOf(shell: Shell): Command {
   const { io } = shell
+  const helpWidth = Math.min(shell.width, 120)
   const program = new Command('rowlock')
     .description('A durable job queue in the PostgreSQL you already have.')
     .version(RELEASE, '-V, --version', 'print the release')
@@ -53,11 +55,11 @@ export function programOf(shell: Shell): Command {
     .showHelpAfterError('(see: rowlock --help)')
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
+      writeOut: (text) => void io.stdout.write(fitted(text, helpWidth)),
       writeErr: (text) => void io.stderr.write(text),
       outputError: (text, write) => write(text.replace(/^error:/, 'rowlock:')),
-      getOutHelpWidth: () => Math.min(shell.width, 120),
-      getErrHelpWidth: () => Math.min(shell.width, 120),
+      getOutHelpWidth: () => helpWidth,
+      getErrHelpWidth: () => helpWidth,
       getOutHasColors: () => hasColours(io.stdout, io.env),
       getErrHasColors: () => hasColours(io.stderr, io.env),
     })
@@ -73,7 +75,7 @@ export function programOf(shell: Shell): Command {
     .addHelpCommand(
       new Command('help').argument('[command]').description('show the help of a command').helpGroup('Shell:'),
     )
-    .addHelpText('after', `\nStdout carries data, stderr talk.\n\n${exitCodes()}`)
+    .addHelpText('after', `\nStdout carries data, stderr talk.\n\n${exitCodes(helpWidth)}`)
   program.hook('preAction', () => shell.configure(program.opts<GlobalOptions>()))
   for (const { heading, commands } of COMMANDS) {
     for (const make of commands) {
@@ -92,6 +94,13 @@ function describe({ description, defaultValue, defaultValueDescription }: Option
   const value = defaultValueDescription ?? (isShown ? String(defaultValue) : undefined)
   return value === undefined ? description : `${description} (default: ${value})`
 }
+
+/** Sentences broken at the width; what is indented stands as it is: options, and examples that can be typed. */
+const fitted = (text: string, width: number): string =>
+  text
+    .split('\n')
+    .flatMap((line) => (line.length <= width || /^\s/.test(line) ? [line] : wrap(line, width)))
+    .join('\n')
 
 function termOf(argument: Argument): string {
   const word = `${argument.name()}${argument.variadic ? '...' : ''}`

@@ -1,7 +1,6 @@
-// The names of queues that there are: for suggestions and completion.
+// The names of queues that there are: for warnings and completion.
 
-import { nearest } from '../ground/nearest.ts'
-import { show } from '../ground/show.ts'
+import { isRowlockError } from '../ground/errors.ts'
 import type { Shell } from './shell.ts'
 
 const MOST = 1_000
@@ -15,10 +14,10 @@ export async function queueNames(shell: Shell): Promise<string[]> {
  * that nobody believes that he has paused what he has not.
  */
 export async function warnOfUnknownQueue(shell: Shell, queue: string): Promise<void> {
-  const names = await queueNames(shell)
-  if (names.includes(queue) || names.length >= MOST) return
-  const meant = nearest(queue, names)
-  const mean = meant === undefined ? '' : `; did you mean ${show(meant)}?`
-  const text = `no job, worker or setting names the queue ${show(queue)} yet${mean}`
-  shell.say(`${shell.talkPaint('yellow', 'rowlock:')} ${text}`)
+  try {
+    await shell.client().queue(queue)
+  } catch (error) {
+    if (!isRowlockError(error, 'QUEUE_NOT_FOUND')) throw error
+    shell.say(`${shell.talkPaint('yellow', 'rowlock:')} ${error.message}`)
+  }
 }

@@ -63,15 +63,24 @@ async function run(shell: Shell, queue: string, options: Options): Promise<void>
     ...(concurrency !== undefined && { concurrency }),
   }
   const rowlock = shell.client()
-  await warnOfUnknownQueue(shell, queue)
-  if (Object.keys(settings).length > 0) await rowlock.setQueue(queue, settings, operatorOf(shell, options))
+  if (Object.keys(settings).length > 0) {
+    await warnOfUnknownQueue(shell, queue)
+    await rowlock.setQueue(queue, settings, operatorOf(shell, options))
+  }
   const row = await rowlock.queue(queue)
   if (shell.isJson) return shell.json(row)
   await shell.print(queuePage(shell, row).join('\n'))
 }
 
 function queuePage({ paint }: Shell, row: QueueRow): string[] {
-  const paused = row.pausedAt === null ? '' : paint('yellow', `paused since ${instant(row.pausedAt)}`)
+  const who = [
+    row.pausedBy === null ? '' : ` by ${row.pausedBy}`,
+    row.pausedBecause === null ? '' : `: ${row.pausedBecause}`,
+  ]
+  const paused =
+    row.pausedAt === null
+      ? ''
+      : paint('yellow', visible(`paused since ${instant(row.pausedAt)}${who.join('')}`))
   const wait =
     row.oldestDueAgeMs === null
       ? 'nothing is due'
@@ -87,7 +96,7 @@ function queuePage({ paint }: Shell, row: QueueRow): string[] {
         ['retryable', count(row.retryable, row.retryableAbout)],
         ['running', count(row.running)],
         ['dead letters', count(row.deadLetters, row.deadLettersAbout)],
-        ['last minute', `${count(row.donePerMinute)} done, ${count(row.failedPerMinute)} failed`],
+        ['last minute', `${count(row.donePerMinute)} done, ${count(row.failedPerMinute)} failed attempts`],
         ['workers', `${count(row.workers)} with ${count(row.slots)} slots`],
       ],
       paint,

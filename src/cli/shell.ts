@@ -6,6 +6,7 @@ import { addressOf, withoutPassword } from './address.ts'
 import { EXITS, type Exit } from './exit.ts'
 import type { Io } from './io.ts'
 import { hasColours, type Paint, painter } from './paint.ts'
+import { visible } from './visible.ts'
 
 /** The options that every command has; they may stand before or after it. */
 export interface GlobalOptions {
@@ -167,7 +168,17 @@ function widthOf(columns: number | undefined, told: string | undefined): number 
 export function commandLine(...args: readonly string[]): string {
   const words = args.map((arg) => {
     const word = /^postgres(ql)?:/.test(arg) ? withoutPassword(arg, arg) : arg
-    return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`
+    if (/^[\w@%+=:,./-]+$/.test(word)) return word
+    if (visible(word) === word) return `'${word.replaceAll("'", `'\\''`)}'`
+    return `$'${[...word].map(escaped).join('')}'`
   })
   return ['rowlock', ...words].join(' ')
+}
+
+/** A character within `$'…'` of bash and zsh. */
+function escaped(sign: string): string {
+  if (sign === "'" || sign === '\\') return `\\${sign}`
+  if (visible(sign) === sign) return sign
+  const code = sign.codePointAt(0)!.toString(16)
+  return code.length <= 4 ? `\\u${code.padStart(4, '0')}` : `\\U${code.padStart(8, '0')}`
 }
