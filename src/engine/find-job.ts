@@ -2,6 +2,7 @@
 
 import type { State } from '../ground/states.ts'
 import type { Database } from './database.ts'
+import { named } from './named.ts'
 import type { Queryable } from './seam.ts'
 
 /** A job as `rowlock.job` shows it. */
@@ -82,38 +83,19 @@ export async function findJob(
   return row === undefined ? null : read(JSON.parse(row.reply))
 }
 
-const INSTANT = /^(\d{4,}-\d\d-\d\dT[\d:.]+)([+-]\d\d:\d\d)(?::(\d\d))?$/
-
-/** As to_jsonb writes it. Before there were time zones, places were seconds apart, which Date does not read. */
-function instant(text: string): Date {
-  const [, local, offset, seconds = '0'] = INSTANT.exec(text)!
-  const sign = offset!.startsWith('-') ? 1 : -1
-  return new Date(new Date(`${local}${offset}`).getTime() + sign * Number(seconds) * 1000)
-}
-
 function read(row: Record<string, unknown>): JobRow {
   const { attempts, input, result, metadata, error, backoff, ...rest } = row
-  const named = names(rest)
+  const columns = named(rest)
   return {
-    ...named,
+    ...columns,
     input,
     result,
     metadata,
     error,
     backoff,
     attempts: (attempts as Record<string, unknown>[]).map(({ error, ...attempt }) => ({
-      ...names(attempt),
+      ...named(attempt),
       error,
     })),
   } as unknown as JobRow
-}
-
-/** snake_case to camelCase, instants to dates. */
-function names(row: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [
-      name.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
-      name.endsWith('_at') && typeof value === 'string' && INSTANT.test(value) ? instant(value) : value,
-    ]),
-  )
 }

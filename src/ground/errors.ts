@@ -31,6 +31,11 @@ export const ERRORS = {
     when: 'No job has this id: it never existed, or its history has been dropped.',
     next: 'Check the id.',
   },
+  QUEUE_NOT_FOUND: {
+    sqlstate: 'RL017',
+    when: 'No job, worker, setting or change of settings names this queue.',
+    next: 'Check the name; the message has the nearest known one.',
+  },
   JOB_BUSY: {
     sqlstate: 'RL011',
     when: 'The job moved between its phases each time the verb looked.',

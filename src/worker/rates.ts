@@ -33,7 +33,7 @@ export class Rates {
     this.#nowMs = nowMs
   }
 
-  /** An outcome was written; `to` is the state that its job went to. Those that are neither good nor bad don't count. */
+  /** An outcome was written; `to` is the state that its job went to. What is neither good nor bad does not count. */
   note({ verb, queue }: Pick<Outcome, 'verb' | 'queue'>, to: string): void {
     if (queue === undefined || to === 'cancelled') return
     if (verb === 'complete') this.#count(queue, DONE)
