@@ -76,6 +76,12 @@ export class Database {
     if (options.pool === undefined && !options.connectionString) {
       throw new RowlockError('INVALID_OPTION', 'give connectionString or pool', { path: 'connectionString' })
     }
+    if (options.connectionString && hasSeveralHosts(options.connectionString)) {
+      const message =
+        'connectionString names several hosts, and node-postgres connects to one: ' +
+        'give an address that follows the primary, a name, a virtual address or a pooler'
+      throw new RowlockError('INVALID_OPTION', message, { path: 'connectionString' })
+    }
     if (options.pool !== undefined && typeof options.pool.connect !== 'function') {
       throw new RowlockError('INVALID_OPTION', 'pool must be a pool of pg: it has no connect()', {
         path: 'pool',
@@ -320,6 +326,13 @@ function parseReply(reply: string): unknown {
 /** The settings of a pool, whatever way it connects. The pool hides its password from a spread. */
 function copyOf(options: pg.PoolConfig): pg.PoolConfig {
   return { ...options, ...(options.password !== undefined && { password: options.password }) }
+}
+
+/** As libpq takes them: in the address, or as `host`. */
+function hasSeveralHosts(connectionString: string): boolean {
+  const [, hosts = ''] = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(connectionString) ?? []
+  const [, named = ''] = /[?&]host=([^&#]*)/.exec(connectionString) ?? []
+  return /,|%2C/i.test(hosts + named)
 }
 
 function tracked(sockets: Set<net.Socket>): net.Socket {
