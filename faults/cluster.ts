@@ -1,6 +1,6 @@
 // A PostgreSQL of the loop's own, on disk as it would be in earnest, that can be restarted under those who use it.
 
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -18,7 +18,8 @@ const SIGNALS = { fast: 'SIGINT', immediate: 'SIGQUIT' } as const
 
 /** Start one below the temporary folder. fsync is on: a crash must lose nothing that was acknowledged. */
 export async function startCluster(): Promise<Cluster> {
-  const dataDir = mkdtempSync(join(tmpdir(), 'rowlock-faults-'))
+  sweep()
+  const dataDir = mkdtempSync(join(tmpdir(), `rowlock-faults-${process.pid}-`))
   const options = {
     dataDir,
     from: fileURLToPath(new URL('../dev/postgres', import.meta.url)),
@@ -64,5 +65,19 @@ export async function startCluster(): Promise<Cluster> {
       await Promise.all([...before, server].map((each) => each.stop().catch(() => {})))
       rmSync(dataDir, { recursive: true, force: true })
     },
+  }
+}
+
+/** Remove what runs that were killed have left: their server has stopped by itself, their folder is still there. */
+function sweep(): void {
+  for (const name of readdirSync(tmpdir())) {
+    const pid = /^rowlock-faults-(\d+)-/.exec(name)?.[1]
+    if (pid === undefined) continue
+    try {
+      process.kill(Number(pid), 0)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') continue
+      rmSync(join(tmpdir(), name), { recursive: true, force: true })
+    }
   }
 }
