@@ -1,5 +1,6 @@
 // `rowlock`: everything that producers and workers need.
 
+export type { Bulk, BulkOptions, BulkRow, BulkRunOptions } from './engine/bulk.ts'
 export type { DatabaseOptions } from './engine/database.ts'
 export type { Enqueued, Requests } from './engine/enqueue.ts'
 export type { AttemptRow, JobRow } from './engine/find-job.ts'

@@ -1,13 +1,16 @@
 // The front of the house: a client that enqueues and operates, and makes workers.
 
+import { type Bulk, type BulkOptions, type BulkRow, beginBulk, listBulks, openBulk } from './engine/bulk.ts'
 import { Database, type DatabaseOptions } from './engine/database.ts'
 import { type MigrateReport, migrate } from './engine/migrate.ts'
 import type { Queryable } from './engine/seam.ts'
 import { type EnqueueMiddleware, Verbs } from './engine/verbs.ts'
 import { RowlockError } from './ground/errors.ts'
+import type { JobFilter } from './ground/filter.ts'
 import { checkInteger } from './ground/integer.ts'
 import { checkOptions } from './ground/nearest.ts'
 import { show } from './ground/show.ts'
+import type { BulkVerb } from './ground/states.ts'
 import type { WorkerOptions } from './worker/options.ts'
 import { Worker } from './worker/worker.ts'
 
@@ -69,6 +72,36 @@ export class Rowlock extends Verbs {
     }
     this.#middleware.push(middleware)
     return this
+  }
+
+  /**
+   * Begin one verb for all jobs that a filter finds: checked and counted, nothing changed yet; `run` of what is
+   * returned does it. Where the filter names no state, it is of all states that the verb applies to. One that restricts
+   * nothing is refused, unless it says `all: true`. Jobs that are enqueued from now on are left alone.
+   *
+   * Errors: INVALID_OPTION, DATABASE_UNAVAILABLE.
+   * Source: sql/functions/begin_bulk.sql
+   * @example
+   * const bulk = await rowlock.bulk('redrive', { queue: 'mail', cause: 'SmtpError' }, { actor: 'eve' })
+   * console.log(`${bulk.row.matched} dead letters`)
+   * const { changed, refused } = await bulk.run()
+   */
+  bulk(verb: BulkVerb, filter: JobFilter, options: BulkOptions = {}): Promise<Bulk> {
+    return beginBulk(this.#database, verb, filter, options)
+  }
+
+  /**
+   * A bulk change that was begun, here or in another process: to look at it, go on with it or stop it.
+   *
+   * Errors: INVALID_OPTION, BULK_NOT_FOUND.
+   */
+  openBulk(id: string): Promise<Bulk> {
+    return openBulk(this.#database, id)
+  }
+
+  /** Bulk changes, the newest first; those that ended more than 90 days ago are gone. Unit of `limit`: default 50. */
+  bulks({ limit = 50 }: { readonly limit?: number } = {}): Promise<readonly BulkRow[]> {
+    return listBulks(this.#database, limit)
   }
 
   /** A worker for these handlers. Nothing happens before its `start()`. Errors: INVALID_OPTION, HANDLER_CONFLICT. */

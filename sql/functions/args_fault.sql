@@ -16,11 +16,11 @@ begin
       left(v_unknown, 100), rowlock.did_you_mean(left(v_unknown, 100), v_known)));
   end if;
   -- A case, since what is no number cannot be compared.
-  if p_verb = 'prioritize' and not case
-       when jsonb_typeof(p_args -> 'priority') = 'number'
+  if p_verb = 'prioritize' and not (
+       case when jsonb_typeof(p_args -> 'priority') = 'number'
          then (p_args -> 'priority')::numeric between -10 and 10 and (p_args -> 'priority')::numeric % 1 = 0
-       else false
-     end then
+         else false
+       end) then
     return '{"message": "priority must be from -10 to 10", "path": "priority"}';
   end if;
   return null;

@@ -21,6 +21,8 @@ export interface Swept {
   readonly keys: number
   readonly flags: number
   readonly audit: number
+  readonly bulks: number
+  readonly imports: number
 }
 
 /** Source: sql/functions/sweep.sql */
