@@ -5,7 +5,7 @@ import type { DeadLetterGroup } from '../index.ts'
 import { count, span } from './amounts.ts'
 import { FILTER_FLAGS, filterOf, flagsOf, withFilter } from './filters.ts'
 import { commandLine, type Shell } from './shell.ts'
-import { type Column, table } from './table.ts'
+import { type Column, layout } from './table.ts'
 import { wholeNumber } from './values.ts'
 import { cut, visible } from './visible.ts'
 
@@ -52,13 +52,13 @@ async function run(shell: Shell, options: Options): Promise<void> {
   const groups = await shell.client().deadLetters(filter, { limit: options.limit })
   if (shell.isJson) return shell.ndjson(groups)
   if (groups.length === 0) return shell.say('no dead letter')
-  const now = new Date()
+  const shown = layout(groups, columns(new Date()), shell)
   const lines = groups.flatMap((group, n) => {
     const redrive = commandLine('redrive', ...flagsOf({ ...filter, ...narrow(group) }))
     const error = cut(visible(group.error ?? 'no error'), shell.width - 4)
     return [
-      ...(n === 0 ? [] : ['']),
-      ...table([group], columns(now), shell).slice(n === 0 ? 0 : 1),
+      n === 0 ? shown.head : '',
+      ...shown.lines([group]),
       `    ${shell.paint('red', error)}`,
       `    ${shell.paint('gray', `→ ${visible(redrive)}`)}`,
     ]

@@ -12,8 +12,8 @@ export function jobColumns(now: Date): readonly Column<ListedJob>[] {
   return [
     { head: 'ID', of: (job) => job.id, isNumber: true },
     { head: 'STATE', of: (job) => job.state, style: (job) => STATE_STYLES[job.state] },
-    { head: 'KIND', of: (job) => job.kind, min: 10 },
-    { head: 'QUEUE', of: (job) => job.queue, min: 8, weight: 6 },
+    { head: 'KIND', of: (job) => job.kind, min: 22 },
+    { head: 'QUEUE', of: (job) => job.queue, min: 12, weight: 6 },
     { head: 'WHEN', of: (job) => whenOf(job, now), min: 9 },
     {
       head: 'TRIES',
@@ -28,9 +28,9 @@ export function jobColumns(now: Date): readonly Column<ListedJob>[] {
       isOptional: true,
       weight: 2,
     },
-    { head: 'CAUSE', of: (job) => causeOf(job), isOptional: true, min: 8, weight: 5 },
-    { head: 'TENANT', of: (job) => job.tenantId ?? EMPTY, isOptional: true, min: 8, weight: 1 },
-    { head: 'DEDUPE KEY', of: (job) => job.dedupeKey ?? EMPTY, isOptional: true, min: 10, weight: 3 },
+    { head: 'CAUSE', of: (job) => causeOf(job), isOptional: true, min: 10, weight: 5 },
+    { head: 'TENANT', of: (job) => job.tenantId ?? EMPTY, isOptional: true, min: 10, weight: 1 },
+    { head: 'DEDUPE KEY', of: (job) => job.dedupeKey ?? EMPTY, isOptional: true, min: 16, weight: 3 },
     { head: 'ENQUEUED', of: (job) => instant(job.enqueuedAt), weight: 0 },
   ]
 }

@@ -59,8 +59,12 @@ function part(shell: Shell, name: string, value: unknown): string[] {
 function errorPart(shell: Shell, job: JobRow): string[] {
   const error = job.error ?? (job.state === 'done' ? undefined : job.attempts.at(-1)?.error)
   if (error === null || error === undefined) return []
-  const { stack } = error as { stack?: unknown }
-  return block(shell, 'last error', typeof stack === 'string' ? stack : JSON.stringify(error, null, 2))
+  const { name, message, stack } = error as { name?: unknown; message?: unknown; stack?: unknown }
+  if (typeof message !== 'string') return block(shell, 'last error', JSON.stringify(error, null, 2))
+  const head = typeof name === 'string' ? `${name}: ${message}` : message
+  const frames =
+    typeof stack === 'string' && stack !== '' ? stack.split('\n').map((frame) => `\n  ${frame.trim()}`) : []
+  return block(shell, 'last error', head + frames.join(''))
 }
 
 function block(shell: Shell, name: string, text: string): string[] {

@@ -9,7 +9,7 @@ export interface Column<Row> {
   readonly of: (row: Row) => string
   /** Numbers stand to the right. */
   readonly isNumber?: boolean
-  /** May be cut to so many columns. Default: not at all. */
+  /** May be cut, and should keep so many columns. Default: it is not cut. */
   readonly min?: number
   /** The lowest is left out first when there is no room. Default: never left out. */
   readonly weight?: number
@@ -24,6 +24,7 @@ export interface Frame {
 }
 
 const GAP = '  '
+const NARROWEST = 4
 
 /** A table whose widths are settled: more rows can be shown in the same columns. */
 export interface Layout<Row> {
@@ -42,8 +43,9 @@ export function layout<Row>(
     .map((column) => ({ column, texts: sample.map((row) => textOf(column, row)) }))
     .filter(({ column, texts }) => column.isOptional !== true || texts.some((text) => text !== ''))
     .map(({ column, texts }) => ({ column, natural: Math.max(...[column.head, ...texts].map(widthOf)) }))
-  const least = ({ column, natural }: (typeof used)[number]) =>
-    Math.min(natural, Math.max(column.min ?? natural, widthOf(column.head)))
+  const head = ({ column }: (typeof used)[number]) => widthOf(column.head)
+  const least = (each: (typeof used)[number]) =>
+    Math.min(each.natural, Math.max(each.column.min ?? each.natural, head(each)))
   const room = () => width - GAP.length * (used.length - 1)
   while (sum(used.map(least)) > room()) {
     const light = Math.min(...used.map(({ column }) => column.weight ?? Number.POSITIVE_INFINITY))
@@ -51,11 +53,12 @@ export function layout<Row>(
     const at = used.findLastIndex(({ column }) => column.weight === light)
     used = used.filter((_, n) => n !== at)
   }
-  const widths = share(
-    used.map(({ natural }) => natural),
-    used.map(least),
-    room(),
-  )
+  // When even that is too much, whatever may be cut is cut below what it should keep, rather than break the line.
+  const narrowest = (each: (typeof used)[number]) =>
+    each.column.min === undefined ? least(each) : Math.min(least(each), Math.max(NARROWEST, head(each)))
+  const natural = used.map((each) => each.natural)
+  const isTight = sum(used.map(least)) > room()
+  const widths = share(natural, used.map(isTight ? narrowest : least), room())
   const line = (
     cell: (column: Column<Row>) => { readonly text: string; readonly style: Style | undefined },
   ) =>

@@ -28,7 +28,7 @@ async function run(shell: Shell): Promise<void> {
 
 const columns = (now: Date): readonly Column<WorkerRow>[] => [
   { head: 'WORKER', of: (row) => row.id.slice(0, 8) },
-  { head: 'NAME', of: (row) => row.name ?? '', isOptional: true, min: 10, weight: 6 },
+  { head: 'NAME', of: (row) => row.name ?? '', isOptional: true, min: 16, weight: 6 },
   { head: 'STATE', of: stateOf, style: (row) => (row.isAlive ? (row.draining ? 'yellow' : 'green') : 'red') },
   { head: 'BUSY', of: (row) => `${count(row.running)}/${count(row.slots)}`, isNumber: true },
   { head: 'PREFETCHED', of: (row) => count(row.prefetched), isNumber: true, weight: 2 },
@@ -39,8 +39,8 @@ const columns = (now: Date): readonly Column<WorkerRow>[] => [
     isOptional: true,
     style: () => 'red',
   },
-  { head: 'QUEUES', of: (row) => names(row.queues), min: 12, weight: 5 },
-  { head: 'KINDS', of: (row) => names(row.kinds), min: 12 },
+  { head: 'QUEUES', of: (row) => names(row.queues), min: 14, weight: 5 },
+  { head: 'KINDS', of: (row) => names(row.kinds), min: 16 },
   {
     head: 'UP',
     of: (row) => span(Math.max(0, now.getTime() - row.startedAt.getTime())),
