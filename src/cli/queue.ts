@@ -14,7 +14,7 @@ import { visible } from './visible.ts'
 interface Options extends OperatorOptions {
   readonly retention?: QueueSettings['retentionDays']
   readonly targetWait?: number
-  readonly concurrency?: number | null
+  readonly concurrency?: number | 'none'
 }
 
 export function queueCommand(shell: Shell): Command {
@@ -60,7 +60,7 @@ async function run(shell: Shell, queue: string, options: Options): Promise<void>
   const settings: QueueSettings = {
     ...(retentionDays !== undefined && { retentionDays }),
     ...(targetWait !== undefined && { targetWait }),
-    ...(concurrency !== undefined && { concurrency }),
+    ...(concurrency !== undefined && { concurrency: concurrency === 'none' ? null : concurrency }),
   }
   const rowlock = shell.client()
   if (Object.keys(settings).length > 0) {
@@ -120,7 +120,7 @@ function retention(text: string): number {
   throw new InvalidArgumentError(`It must be one of ${RETENTION_CLASSES_DAYS.join(', ')} days.`)
 }
 
-function concurrency(text: string): number | null {
+function concurrency(text: string): number | 'none' {
   const { min, max } = LIMITS.concurrency
-  return text === 'none' ? null : wholeNumber(min, max)(text)
+  return text === 'none' ? 'none' : wholeNumber(min, max)(text) // commander takes null for a value that is missing
 }
