@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { dropDueDays } from '../../src/engine/drop-days.ts'
 import { grants, RIGHTS, type Role } from '../../src/ground/rights.ts'
 import { defineJob, fixed, handle, handleInTransaction, type Rowlock } from '../../src/index.ts'
+import { call } from '../support/cli.ts'
 import { codeOf, type Ground, ground, note } from '../support/ground.ts'
 import { filesOf, read } from '../support/tree.ts'
 import { until } from '../support/until.ts'
@@ -79,6 +80,13 @@ describe('a producer', () => {
     expect(await clients.producer.enqueueMany([note.with('x'.repeat(5_000)), note.with(2)])).toHaveLength(2)
     await as.producer(`select rowlock.enqueue('note', '1', '{"delay": "1 hour"}')`)
     await as.producer(`select rowlock.enqueue_many('[{"kind": "note", "input": 1}]')`)
+  })
+
+  test('enqueues a file in steps from the command line', async () => {
+    const input = '{"kind": "note", "input": 1}\n{"kind": "note", "input": 2}\n'
+    const args = ['enqueue', '--file', '-', '--key', 'import 1']
+    expect(await call(args, { url: urls.producer, input })).toMatchObject({ code: 0 })
+    expect(await call(['enqueue', 'note', '3'], { url: urls.producer })).toMatchObject({ code: 0 })
   })
 
   test('neither looks, nor cancels, nor claims', async () => {
@@ -199,6 +207,37 @@ describe('a viewer', () => {
     await as.viewer('select * from rowlock.unhandled()')
   })
 
+  test('asks everything that the client and the command line ask', async () => {
+    const rowlock = clients.viewer
+    const { id } = await owner.enqueue(note, { n: 2 }, { tenantId: 'looked at' })
+    const filter = { tenantId: 'looked at' }
+    expect((await rowlock.jobs(filter)).jobs).toHaveLength(1)
+    for await (const job of rowlock.eachJob(filter)) expect(job.id).toBe(id)
+    expect(await rowlock.countJobs(filter)).toEqual({ count: 1, about: false })
+    expect((await rowlock.why(id))[0]?.reason).toBeTruthy()
+    expect((await rowlock.story(id))[0]?.event).toBe('enqueued')
+    expect((await rowlock.queues()).map(({ queue }) => queue)).toContain('default')
+    expect(await rowlock.queue('default')).toMatchObject({ queue: 'default' })
+    expect(await rowlock.workers()).toBeInstanceOf(Array)
+    expect(await rowlock.deadLetters()).toEqual([])
+    expect((await rowlock.changes()).changes).toBeInstanceOf(Array)
+    expect(await rowlock.bulks()).toEqual([])
+    await as.viewer('select * from rowlock.jobs()')
+    for (const args of [
+      ['jobs'],
+      ['job', id],
+      ['why', id],
+      ['queues'],
+      ['queue', 'default'],
+      ['workers'],
+      ['dead-letters'],
+      ['changes'],
+      ['bulk'],
+    ]) {
+      expect({ args, ...(await call(args, { url: urls.viewer })) }).toMatchObject({ args, code: 0 })
+    }
+  })
+
   test('changes nothing', async () => {
     const { id } = await owner.enqueue(note, 1)
     const rowlock = clients.viewer
@@ -210,6 +249,15 @@ describe('a viewer', () => {
       rowlock.redrive(id),
       rowlock.discard(id),
       rowlock.retry(id),
+      rowlock.purge(id),
+      rowlock.cancelMany([id]),
+      rowlock.runNowMany([id]),
+      rowlock.prioritizeMany([id], 1),
+      rowlock.redriveMany([id]),
+      rowlock.discardMany([id]),
+      rowlock.retryMany([id]),
+      rowlock.purgeMany([id]),
+      rowlock.bulk('cancel', { all: true }),
       rowlock.pause('default'),
       rowlock.setQueue('default', { retentionDays: 0 }),
       as.viewer('delete from rowlock.audit'),
@@ -233,6 +281,32 @@ describe('an operator', () => {
     expect(await rowlock.resume('default', by)).toBe(true)
     const rows = await at.sql('select verb from rowlock.audit where job_id = $1 order by id', [id])
     expect(rows.map((row) => row.verb)).toEqual(['prioritize', 'run_now', 'cancel', 'retry'])
+  })
+
+  test('changes many, by ids and by filter, and deletes history for good', async () => {
+    const rowlock = clients.operator
+    const by = { actor: 'ada', reason: 'ticket 4712' }
+    const jobs = await owner.enqueueMany(
+      [1, 2, 3, 4].map((n) => note.with(n, { tenantId: 'gone', delay: '1h' })),
+    )
+    const [first, second] = jobs.map(({ id }) => id)
+    expect((await rowlock.prioritizeMany([first!], 3, by)).map(({ answer }) => answer)).toEqual([
+      'prioritized',
+    ])
+    expect((await rowlock.runNowMany([first!], by)).map(({ answer }) => answer)).toEqual(['due'])
+    expect((await rowlock.cancelMany([first!, second!], by)).map(({ answer }) => answer)).toEqual([
+      'cancelled',
+      'cancelled',
+    ])
+    const bulk = await rowlock.bulk('cancel', { tenantId: 'gone' }, by)
+    expect(await bulk.run()).toMatchObject({ changed: 2, outcome: 'done' })
+    expect((await rowlock.openBulk(bulk.id)).row).toMatchObject({ verb: 'cancel' })
+    expect((await (await rowlock.bulk('retry', { tenantId: 'gone' }, by)).stop(by)).outcome).toBe('stopped')
+    await rowlock.purge(first!, by)
+    expect((await rowlock.purgeMany([second!], by)).map(({ answer }) => answer)).toEqual(['purged'])
+    expect(await owner.job(first!)).toBeNull()
+    const args = ['retry', '--yes', '--tenant-id', 'gone', '--reason', 'after all']
+    expect(await call(args, { url: urls.operator })).toMatchObject({ code: 0 })
   })
 
   test('neither enqueues, nor claims, nor touches a table or the clock', async () => {
