@@ -239,7 +239,7 @@ begin
     from found f;
 
   if p_ids is not null then
-    ids := array(select e from unnest(ids) as e order by case when p_newest_first then e end desc, e);
+    ids := array(select e from unnest(ids) as e group by e order by case when p_newest_first then e end desc, e);
     searched_to := null;
   elsif cardinality(v_apart) > 0 or v_apart_to is not null then
     -- Nothing beyond what all parts have searched: it comes with the next call.
