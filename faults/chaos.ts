@@ -56,6 +56,7 @@ export const BOUND_MS = LEASE_MS + POLL_MS + BACKOFF_MS + 5_000
 /** Run it. Throws only when the run itself could not be done. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { seed, url, log = () => {} } = options
+  const began = performance.now()
   const stage = openStage(url)
   const proxies = { workers: await startProxy(url), producers: await startProxy(url) }
   const rowlock = createRowlock({
@@ -68,6 +69,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     ledgerUrl: url,
     size: options.workers ?? 3,
     leaseMs: LEASE_MS,
+    log: (line) => log(`# ${Math.round(performance.now() - began)} ${line}`),
   })
   try {
     await installAudit(stage)
@@ -89,14 +91,19 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       pause: (ms) => pause(ms, over.signal),
     }
     await crew.start()
-    const pauseMs = options.pauseMs ?? 60
     const stopProducers = startProducers({
       rowlock,
       url: proxies.producers.url,
       seed,
       calls,
       recent,
-      pauseMs,
+      pauseMs: options.pauseMs ?? 60,
+      waiting: async () => {
+        const [row] = await stage.sql<{ jobs: number }>(
+          'select count(*)::integer as jobs from rowlock.waiting',
+        )
+        return row!.jobs
+      },
     })
     const { faults, mishaps } = await inflictAll(options, context, log, over)
     // From here on nothing is broken any more.
@@ -105,7 +112,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await heal(context, log)
     await crew.calm()
     log(`# healed`)
-    const { drainedMs, unfinished } = await untilDrained(stage, BOUND_MS)
+    const { drainedMs, unfinished } = await untilDrained(stage, BOUND_MS, log)
     log(`# drained after ${drainedMs} ms, ${unfinished} beyond the bound`)
     await crew.stop()
     await rowlock.close()

@@ -11,6 +11,8 @@ export interface CrewOptions {
   readonly ledgerUrl: string
   readonly size: number
   readonly leaseMs: number
+  /** Is told what workers warn of. */
+  readonly log?: (line: string) => void
 }
 
 /** One process. */
@@ -107,7 +109,10 @@ export class Crew {
 
   #heard(one: Process, { mishap, log, stopped, fit }: Word): void {
     if (mishap !== undefined) this.mishaps.push(`process ${one.pid}: ${mishap}`)
-    if (log !== undefined) this.warnings.set(log, (this.warnings.get(log) ?? 0) + 1)
+    if (log !== undefined) {
+      this.warnings.set(log, (this.warnings.get(log) ?? 0) + 1)
+      this.#options.log?.(`process ${one.pid} warns: ${log}`)
+    }
     if (stopped && fit === false) {
       this.unfit++
       one.expected = true

@@ -6,13 +6,30 @@ import type { Stage } from './stage.ts'
 const LOOK_EVERY_MS = 50
 /** Beyond the bound a little longer: late is another fault than never. */
 const GRACE_MS = 20_000
+const TELL_EVERY_MS = 1_000
+const WHAT_IS_LEFT = `
+  select 'waiting ' || queue as what, count(*)::integer as jobs,
+         (count(*) filter (where available_at <= now()))::integer as due,
+         (count(*) filter (where losses >= 2))::integer as suspects
+    from rowlock.waiting group by queue
+   union all
+  select 'running of ' || coalesce((w.facts ->> 'pid'), 'nobody')
+           || case when w.expires_at > now() then '' else ', its lease over' end,
+         count(*)::integer, count(r.started_at)::integer, (count(*) filter (where r.losses >= 2))::integer
+    from rowlock.running r left join rowlock.worker w on w.id = r.worker_id group by 1
+   order by 1`
 
-/** Wait until nothing waits or runs. `unfinished`: jobs that had not ended at the bound. */
+/**
+ * Wait until nothing waits or runs. `unfinished`: jobs that had not ended at the bound. What holds it up is logged each
+ * second.
+ */
 export async function untilDrained(
   { sql }: Pick<Stage, 'sql'>,
   boundMs: number,
+  log: (line: string) => void = () => {},
 ): Promise<{ drainedMs: number; unfinished: number }> {
   const began = performance.now()
+  let toldMs = Number.NEGATIVE_INFINITY
   let unfinished: number | undefined
   for (;;) {
     const [row] = await sql<{ live: number }>(
@@ -23,6 +40,10 @@ export async function untilDrained(
     if (passed > boundMs) unfinished ??= live
     if (live === 0 || passed > boundMs + GRACE_MS) {
       return { drainedMs: Math.round(passed), unfinished: unfinished ?? 0 }
+    }
+    if (passed > toldMs + TELL_EVERY_MS) {
+      toldMs = passed
+      log(`# after ${Math.round(passed)} ms: ${JSON.stringify(await sql(WHAT_IS_LEFT))}`)
     }
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS))
   }
@@ -35,8 +56,11 @@ export async function settle({ sql }: Pick<Stage, 'sql'>): Promise<void> {
 }
 
 /** What is left when every worker and producer has gone. Their sessions have a moment to be gone too. */
-export async function readRest({ sql }: Pick<Stage, 'sql'>): Promise<Omit<Rest, 'unfinished'>> {
-  const end = performance.now() + 5_000
+export async function readRest(
+  { sql }: Pick<Stage, 'sql'>,
+  momentMs = 5_000,
+): Promise<Omit<Rest, 'unfinished'>> {
+  const end = performance.now() + momentMs
   for (;;) {
     const [row] = await sql<Omit<Rest, 'unfinished'>>(
       `select (select count(*) from pg_stat_activity where datname = current_database()

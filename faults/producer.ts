@@ -17,10 +17,14 @@ export interface ProducerOptions {
   readonly recent: string[]
   /** Unit: ms between the calls of one producer. */
   readonly pauseMs: number
+  /** How many jobs wait. Producers hold back at a few hundred: what is judged is that all end in time, not how many. */
+  waiting(): Promise<number>
 }
 
 const PRODUCERS = 3
 const RECENT = 400
+const MOST_WAITING = 200
+const COUNT_EVERY_MS = 300
 const STATEMENT_MS = 5_000
 
 /** How often each kind is enqueued. */
@@ -46,28 +50,35 @@ export function startProducers(options: ProducerOptions): () => Promise<void> {
   pool.on('error', () => {})
   // While one is checked out the pool does not listen.
   pool.on('connect', (client) => client.on('error', () => {}))
-  const state = { isOver: false }
+  const state = { isOver: false, isFull: false }
   const all = Array.from({ length: PRODUCERS }, (_, n) => produce(n, options, pool, state))
+  const counted = holdBack(options, state)
   return async () => {
     state.isOver = true
-    await Promise.all(all)
+    await Promise.all([...all, counted])
     await pool.end()
   }
 }
 
-async function produce(
-  n: number,
-  options: ProducerOptions,
-  pool: pg.Pool,
-  state: { readonly isOver: boolean },
-): Promise<void> {
+interface State {
+  isOver: boolean
+  isFull: boolean
+}
+
+async function holdBack({ waiting }: ProducerOptions, state: State): Promise<void> {
+  while (!state.isOver) {
+    state.isFull = (await waiting()) > MOST_WAITING
+    await new Promise((resolve) => setTimeout(resolve, COUNT_EVERY_MS))
+  }
+}
+
+async function produce(n: number, options: ProducerOptions, pool: pg.Pool, state: State): Promise<void> {
   const dice = diceOf(options.seed + 1_000 + n)
   for (let turn = 0; !state.isOver; turn++) {
     const name = `p${n}-${turn}`
     const way = dice.roll()
-    if (way < 0.6) await single(name, dice, options)
-    else if (way < 0.75) await bulk(name, dice, options)
-    else await inTransaction(name, dice, options, pool)
+    const call = way < 0.6 ? single : way < 0.75 ? bulk : inTransaction
+    if (!state.isFull) await call(name, dice, options, pool)
     await new Promise((resolve) => setTimeout(resolve, dice.between(0, 2 * options.pauseMs)))
   }
 }
