@@ -1,6 +1,8 @@
 -- One step of a bulk change: the next jobs that its filter finds, in the order of their ids, each looked at again under
 -- its lock. What it changed, how far it came and the counts commit together, so that a step that was interrupted has
--- not happened, and none happens twice. When the last id has been seen, the jobs that were busy are tried once more.
+-- not happened, and none happens twice. When the last id has been seen, the jobs that were busy are tried once more,
+-- and, where the verb is of waiting jobs and the filter names no other state, those that ran when their turn came: they
+-- may have gone back to wait. One that runs then too, or has ended, was none of its jobs and is not counted.
 --
 -- p_limit: jobs of this step, 1 to 1000.
 -- Returns: the bulk change, and the answers of this step: {…, "answers": [[id, answer, detail], …]}. One that has ended
@@ -16,6 +18,7 @@ declare
   v_now timestamptz := rowlock.now();
   v_bulk rowlock.bulk;
   v_ids bigint[];
+  v_ran bigint[] := '{}';
   v_to bigint;
   v_answers jsonb;
   v_changed integer;
@@ -36,13 +39,20 @@ begin
   end if;
 
   if v_bulk.after_id < v_bulk.upto_id then
-    select s.ids, s.searched_to
-      into v_ids, v_to
+    -- One statement, so one snapshot: a job that moves is in the one look or in the other.
+    select s.ids, coalesce(s.searched_to, v_bulk.upto_id), array(select -r.id from unnest(t.ids) as r (id))
+      into v_ids, v_to, v_ran
       from rowlock.search(v_bulk.filter, p_from => v_bulk.after_id, p_to => v_bulk.upto_id,
-             p_newest_first => false, p_limit => p_limit) as s;
-    v_to := coalesce(v_to, v_bulk.upto_id);
+             p_newest_first => false, p_limit => p_limit) as s
+      left join lateral (
+             select r.ids
+               from rowlock.search(v_bulk.filter || '{"state": "running"}', p_from => v_bulk.after_id,
+                      p_to => coalesce(s.searched_to, v_bulk.upto_id), p_newest_first => false, p_limit => 10000) as r
+              where v_bulk.verb in ('run_now', 'prioritize')
+                and rowlock.texts(v_bulk.filter -> 'state') @> rowlock.verb_states(v_bulk.verb)) as t on true;
   else
-    v_ids := v_bulk.again [: p_limit];
+    v_ran := array(select a.id from unnest(v_bulk.again [: p_limit]) as a (id) where a.id < 0);
+    v_ids := array(select abs(a.id) from unnest(v_bulk.again [: p_limit]) as a (id));
     v_bulk.again := v_bulk.again [p_limit + 1 :];
     v_to := null;
   end if;
@@ -62,10 +72,12 @@ begin
             from (select e.answer ->> 1, 1
                     from jsonb_array_elements(v_answers) as e (answer)
                    where not rowlock.is_change(e.answer ->> 1) and (e.answer ->> 0)::bigint <> all (v_busy)
+                     and not (e.answer ->> 1 in ('changed', 'not_found') and -(e.answer ->> 0)::bigint = any (v_ran))
                    union all
                   select k.key, k.value::bigint from jsonb_each_text(v_bulk.refused) as k) as c (answer, jobs)
            group by c.answer) as r;
-  v_bulk.again := v_bulk.again || v_busy;
+  v_bulk.again := v_bulk.again || v_busy || case when v_to is not null and cardinality(v_bulk.again) <= 10000
+    then v_ran else '{}' end;
   v_done := coalesce(v_to, v_bulk.upto_id) >= v_bulk.upto_id and v_bulk.again = '{}';
 
   update rowlock.bulk b

@@ -12,7 +12,8 @@ alter table rowlock.queue
 
 -- One verb for all jobs that a filter finds, done in steps. Each step commits what it changed together with how far it
 -- got, so that one that was interrupted can go on. Jobs above `upto_id` came later and are left alone; those up to
--- `after_id` have been seen; those in `again` were busy then, and are tried once more at the end.
+-- `after_id` have been seen; those in `again` were busy then (negative: running,
+-- where a verb is of waiting jobs), and are tried once more at the end.
 create table rowlock.bulk (
   id bigint not null generated always as identity,
   verb text not null,

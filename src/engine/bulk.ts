@@ -42,7 +42,7 @@ export interface BulkRow {
   readonly changed: number
   /** Jobs that were seen and left as they were, by why. */
   readonly refused: Readonly<Partial<Record<Refusal, number>>>
-  /** Jobs that were busy, and are tried once more at the end. */
+  /** Jobs that were busy, or ran though the verb is of waiting ones: tried once more at the end. */
   readonly again: number
 }
 

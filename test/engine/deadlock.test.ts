@@ -43,6 +43,12 @@ const each =
     for (const id of ids.slice(0, count)) await session.query(text, [id]).catch(refusedAsItShould)
   }
 
+const many =
+  (name: string, more = ''): Act =>
+  async (session, ids) => {
+    await session.query(`select rowlock.${name}_many($1${more})`, [ids])
+  }
+
 /** What an operator's verb may answer when the job has moved on. */
 function refusedAsItShould(error: { code?: string }): void {
   if (!['RL010', 'RL011', 'RL012', 'RL013'].includes(String(error.code))) throw error
@@ -78,6 +84,13 @@ const ACTS: Record<string, Act> = {
   prioritize: each('select rowlock.prioritize($1, 5)'),
   redrive: each('select rowlock.redrive($1)'),
   discard: each('select rowlock.discard($1)'),
+  'cancel, many': many('cancel'),
+  'run_now, many': many('run_now'),
+  'prioritize, many': many('prioritize', ', 5'),
+  'redrive, many': many('redrive'),
+  'discard, many': many('discard'),
+  'retry, many': many('retry'),
+  'purge, many': many('purge'),
   sweep: async (session) => {
     await session.query('select rowlock.sweep(40)')
   },
@@ -115,6 +128,11 @@ async function scene(): Promise<string[]> {
               case when n % 4 = 1 then $2::uuid else gen_random_uuid() end, 1, 0, 0, 0,
               'meet', 'k', 'key' || id % $1, '{}'
          from ids where n % 4 in (1, 2)),
+     ended as (
+       insert into rowlock.finished (id, finished_at, available_at, enqueued_at, attempt, priority, failures,
+              retention_days, state, queue, kind, dedupe_key, input)
+       select nextval('rowlock.job_id'), now(), now(), now(), 1, 0, 0, 7, 'done', 'meet', 'k', 'key' || n, '{}'
+         from generate_series(1, 12) as n),
      asked as (insert into rowlock.cancel_request (job_id, requested_at) select id, now() from ids where n % 9 = 1)
      insert into rowlock.dead_letter (id, dead_at, available_at, enqueued_at, attempt, priority, failures, losses,
             queue, kind, dedupe_key, cause, input)
