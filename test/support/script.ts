@@ -13,6 +13,8 @@ export interface Ended {
 
 export interface Child {
   readonly process: ChildProcess
+  /** What it has written so far. */
+  readonly said: { readonly stdout: string; readonly stderr: string }
   readonly ended: Promise<Ended>
 }
 
@@ -23,11 +25,13 @@ export function startTypeScript(
   file: string,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+  cwd?: string,
 ): Child {
   const { DATABASE_URL: _, ...ours } = process.env
   const child = spawn(process.execPath, ['--import', LOADER, join(ROOT, file), ...args], {
     env: { ...ours, NODE_OPTIONS: '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...(cwd !== undefined && { cwd }),
   })
   const text = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
@@ -40,7 +44,7 @@ export function startTypeScript(
     child.once('error', reject)
     child.once('close', (code, signal) => resolve({ code, signal, ...text }))
   })
-  return { process: child, ended }
+  return { process: child, said: text, ended }
 }
 
 /** Run it to its end. */
