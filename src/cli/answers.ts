@@ -6,6 +6,7 @@ import type { Paint } from './paint.ts'
 
 /** Answers that say that a job was left as it is, against what was asked. */
 const REFUSALS: ReadonlySet<string> = new Set([
+  'already_ended',
   'not_found',
   'busy',
   'wrong_state',

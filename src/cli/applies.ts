@@ -1,14 +1,9 @@
 // Which jobs a change applies to: the states of its verb, and a filter narrowed to them.
 
 import { suggest } from '../ground/nearest.ts'
-import { STATES, type State, TRANSITIONS } from '../ground/states.ts'
+import { statesOf } from '../ground/states.ts'
 import type { BulkVerb, JobFilter } from '../index.ts'
 import { UsageError } from './exit.ts'
-
-/** The states that a verb takes a job from. */
-export function statesOf(verb: BulkVerb): readonly State[] {
-  return STATES.filter((state) => TRANSITIONS.some((row) => row.verb === verb && row.from === state))
-}
 
 /**
  * The filter of what would be changed: where it names no state, the verb's own.

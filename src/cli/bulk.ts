@@ -2,6 +2,7 @@
 
 import { Argument, Command } from 'commander'
 import { suggest } from '../ground/nearest.ts'
+import { statesOf } from '../ground/states.ts'
 import type { BulkRow } from '../index.ts'
 import { ago, count } from './amounts.ts'
 import { outcome, runBulk } from './bulk-run.ts'
@@ -81,7 +82,7 @@ const columns = (now: Date): readonly Column<BulkRow>[] => [
     style: (row) => (row.outcome === null ? 'yellow' : undefined),
   },
   { head: 'WHAT', of: (row) => row.verb },
-  { head: 'WHICH', of: (row) => flagsOf(row.filter).join(' ') || '--all', min: 12 },
+  { head: 'WHICH', of: whichOf, min: 12 },
   { head: 'FOUND', of: (row) => count(row.matched, row.about), isNumber: true },
   { head: 'CHANGED', of: (row) => count(row.changed), isNumber: true },
   { head: 'NOT', of: (row) => notChanged(row), isNumber: true, isOptional: true },
@@ -89,6 +90,14 @@ const columns = (now: Date): readonly Column<BulkRow>[] => [
   { head: 'BY', of: (row) => row.actor ?? '–', min: 8, weight: 2 },
   { head: 'WHY', of: (row) => row.reason ?? '', isOptional: true, min: 8, weight: 1 },
 ]
+
+/** The filter as flags, without the states that are the verb's own. */
+function whichOf({ verb, filter }: BulkRow): string {
+  const own = [...statesOf(verb)].sort().join()
+  const { state, ...rest } = filter
+  const isOwn = state !== undefined && [state].flat().toSorted().join() === own
+  return flagsOf(isOwn ? rest : filter).join(' ') || '--all'
+}
 
 function notChanged({ refused }: BulkRow): string {
   const n = Object.values(refused).reduce((all, each) => all + each, 0)

@@ -1,7 +1,7 @@
 // What the commands that change jobs share: ids or a filter, asking first, one answer a job, the exit code.
 
 import { Argument, Command } from 'commander'
-import type { Answer, BulkVerb, JobFilter, Operator, Rowlock } from '../index.ts'
+import type { Answer, BulkVerb, JobCount, JobFilter, Operator, Rowlock } from '../index.ts'
 import { jobs } from './amounts.ts'
 import { answerLine, Tally } from './answers.ts'
 import { appliesTo } from './applies.ts'
@@ -140,14 +140,7 @@ async function changeFiltered(
     shell.say(`no job matches that ${change.name} applies to; nothing was changed`)
     return 'done'
   }
-  const { jobs: sample } = await rowlock.jobs(applies, { limit: SAMPLE })
-  if (options.dryRun && shell.isJson) await shell.json({ verb: change.verb, count, about, sample })
-  else if (sample.length > 0) {
-    const frame = { width: shell.io.stderr.columns ?? shell.width, paint: shell.talkPaint }
-    const isMore = about || count > sample.length
-    shell.say(isMore ? `${jobs(count, about)}, the newest of them:` : `${jobs(count)}:`)
-    shell.say(`${table(sample, jobColumns(new Date()), frame).join('\n')}\n`)
-  }
+  if (options.dryRun || !options.yes) await showSample(shell, change, applies, { count, about }, options)
   if (options.dryRun) {
     shell.say(`would ${change.name} ${jobs(count, about)}; nothing was changed`)
     return 'done'
@@ -159,6 +152,22 @@ async function changeFiltered(
     ...(change.verb === 'prioritize' && { priority }),
   })
   return runBulk(shell, bulk)
+}
+
+/** How many there are, and the newest of them: on stderr, or for programs as one object. */
+async function showSample(
+  shell: Shell,
+  change: Change,
+  filter: JobFilter,
+  { count, about }: JobCount,
+  options: Options,
+): Promise<void> {
+  const { jobs: sample } = await shell.client().jobs(filter, { limit: SAMPLE })
+  if (options.dryRun && shell.isJson) return shell.json({ verb: change.verb, count, about, sample })
+  const frame = { width: shell.io.stderr.columns ?? shell.width, paint: shell.talkPaint }
+  const isMore = about || count > sample.length
+  shell.say(isMore ? `${jobs(count, about)}, the newest of them:` : `${jobs(count)}:`)
+  if (sample.length > 0) shell.say(`${table(sample, jobColumns(new Date()), frame).join('\n')}\n`)
 }
 
 function declined(shell: Shell): Exit {

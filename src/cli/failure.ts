@@ -18,6 +18,8 @@ const EXIT_OF: Partial<Record<RowlockErrorCode, Exit>> = {
   INPUT_REFUSED: 'usage',
   JOB_NOT_FOUND: 'notFound',
   QUEUE_NOT_FOUND: 'notFound',
+  BULK_NOT_FOUND: 'notFound',
+  IMPORT_NOT_FOUND: 'notFound',
   JOB_BUSY: 'partly',
   WRONG_STATE: 'partly',
   DEDUPE_KEY_TAKEN: 'partly',

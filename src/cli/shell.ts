@@ -136,8 +136,8 @@ export class Shell {
     const controller = new AbortController()
     const listener = () => {
       if (controller.signal.aborted) return this.io.exit(EXITS.interrupted.code)
-      this.say('\nrowlock: the running step is being finished; Ctrl-C again ends at once')
       controller.abort()
+      this.say('\nrowlock: the running step is being finished; Ctrl-C again ends at once')
     }
     const offs = (['SIGINT', 'SIGTERM'] as const).map((name) => this.io.onSignal(name, listener))
     if (isChange) this.#changes++

@@ -1,0 +1,248 @@
+// Changing jobs from the command line: by ids and by filter, asked about first, answered for each job.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { createRowlock, defineJob, type Rowlock } from '../../src/index.ts'
+import { type CallOptions, call, linesOf } from '../support/cli.ts'
+import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+
+const mail = defineJob<number>('mail', { queue: 'mail' })
+let db: TestRowlock
+let rowlock: Rowlock
+beforeAll(async () => {
+  db = await rowlockDatabase('cli change')
+  rowlock = createRowlock({ connectionString: db.url })
+})
+afterAll(async () => {
+  await rowlock.close()
+  await db.drop()
+})
+beforeEach(async () => {
+  await db.sql('truncate rowlock.waiting, rowlock.audit, rowlock.bulk, rowlock.finished')
+})
+
+const run = (args: readonly string[], options: CallOptions = {}) => call(args, { url: db.url, ...options })
+const enqueue = async (n: number) =>
+  (await rowlock.enqueueMany(Array.from({ length: n }, (_, i) => mail.with(i, { delay: '1h' })))).map(
+    ({ id }) => id,
+  )
+const waiting = () => db.value<number>('select count(*)::integer from rowlock.waiting')
+
+describe('by ids', () => {
+  test('each job has an answer; refusals are grouped, and the exit code says that some were not changed', async () => {
+    const [a, b] = await enqueue(2)
+    await rowlock.cancel(b!)
+    const ended = await run(['run-now', a!, b!, '999999'])
+    expect(ended).toMatchObject({
+      code: 4,
+      stdout: `${a}  due\n${b}  wrong_state (it is cancelled)\n999999  not_found\n`,
+    })
+    expect(ended.stderr).toBe('1 due; 2 not changed: 1 wrong_state (cancelled), 1 not_found\n')
+  })
+
+  test('--json answers NDJSON, in the words of the library', async () => {
+    const ids = await enqueue(2)
+    const { code, stdout } = await run(['prioritize', '-5', ...ids, '999999', '--json'])
+    expect(code).toBe(4)
+    expect(linesOf(stdout)).toEqual([
+      { id: ids[0], answer: 'prioritized', detail: null },
+      { id: ids[1], answer: 'prioritized', detail: null },
+      { id: '999999', answer: 'not_found', detail: null },
+    ])
+    expect((await rowlock.job(ids[0]!))?.priority).toBe(-5)
+  })
+
+  test('an unknown job alone is exit code 3', async () => {
+    expect(await run(['cancel', '999999'])).toMatchObject({
+      code: 3,
+      stdout: '999999  not_found\n',
+      stderr: '',
+    })
+  })
+
+  test('- reads ids from stdin: lines, NDJSON, each once', async () => {
+    const [a, b, c] = await enqueue(3)
+    const input = `${a}\n\n{"id":"${b}","state":"queued"}\r\n{"id":${c}}\n${a}\n`
+    const { code, stdout } = await run(['run-now', '-'], { input })
+    expect([code, stdout]).toEqual([0, `${a}  due\n${b}  due\n${c}  due\n`])
+  })
+
+  test('a line of stdin that is no id changes nothing, and is named', async () => {
+    const [a] = await enqueue(1)
+    const ended = await run(['cancel', '-'], { input: `${a}\nfourty-two\n` })
+    expect(ended).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(/line 2 .*"fourty-two"; nothing/),
+    })
+    expect(await waiting()).toBe(1)
+  })
+
+  test('what ends several jobs is asked about, and without a terminal refused with what to type', async () => {
+    const ids = await enqueue(2)
+    const refused = await run(['cancel', ...ids, '--reason', `it's over`])
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain(`rowlock cancel ${ids.join(' ')} --reason 'it'\\''s over' --yes\n`)
+    for (const input of ['no\n', '\n', 'perhaps\nn\n']) {
+      const declined = await run(['cancel', ...ids], { terminal: 80, input })
+      expect(declined).toMatchObject({
+        code: 0,
+        stdout: '',
+        stderr: expect.stringMatching(/cancel 2 jobs\?.*nothing was changed/s),
+      })
+    }
+    expect(await waiting()).toBe(2)
+    expect(await run(['cancel', ...ids], { terminal: 80, input: 'yes\n' })).toMatchObject({ code: 0 })
+    expect(await waiting()).toBe(0)
+    // One job that was named is not asked about; history is, always.
+    expect(await run(['retry', ids[0]!])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/retried \(as job \d+\)/),
+    })
+    expect(await run(['purge', ids[0]!])).toMatchObject({ code: 2 })
+    expect(await run(['purge', ids[0]!, '--yes'])).toMatchObject({ code: 0, stdout: `${ids[0]}  purged\n` })
+  })
+
+  test('who and why is kept: options, ROWLOCK_ACTOR, or the user of the system', async () => {
+    const [a, b, c] = await enqueue(3)
+    await run(['run-now', a!, '--actor', 'eve', '--reason', 'hurry'])
+    await run(['run-now', b!], { env: { ROWLOCK_ACTOR: 'deploy' } })
+    await run(['run-now', c!])
+    const { stdout } = await run(['changes', '--verb', 'run_now', '--json'])
+    expect(linesOf(stdout).map(({ jobId, actor, reason }) => [jobId, actor, reason])).toEqual([
+      [c, 'ada@test', null],
+      [b, 'deploy', null],
+      [a, 'eve', 'hurry'],
+    ])
+  })
+})
+
+describe('by filter', () => {
+  test('is counted and shown, asked about, done in steps, and summed up', async () => {
+    await enqueue(12)
+    const asked = await run(['cancel', '--queue', 'mail'], {
+      terminal: 80,
+      input: 'y\n',
+      env: { NO_COLOR: '1' },
+    })
+    expect(asked).toMatchObject({ code: 0, stdout: '' })
+    expect(asked.stderr).toMatch(
+      /^12 jobs, the newest of them:\nID +STATE .*cancel 12 jobs\? \[y\/N\] .*12 changed \(bulk change 1\)/s,
+    )
+    expect(await waiting()).toBe(0)
+    expect(await run(['bulk'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/1 +done +cancel .*--queue mail/),
+    })
+  })
+
+  test('without a terminal it wants --yes; --dry-run changes nothing; no match is said', async () => {
+    await enqueue(2)
+    const refused = await run(['cancel', '--queue', 'mail'])
+    expect(refused).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('rowlock cancel --queue mail --yes\n'),
+    })
+    expect(await run(['cancel', '--all', '--dry-run'])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/would cancel 2 jobs; nothing was changed/),
+    })
+    const dry = await run(['cancel', '--kind', 'mail', '--dry-run', '--json'])
+    expect(linesOf(dry.stdout)).toEqual([
+      { verb: 'cancel', count: 2, about: false, sample: [expect.anything(), expect.anything()] },
+    ])
+    expect(await run(['redrive', '--queue', 'mail', '--yes'])).toMatchObject({
+      code: 0,
+      stderr: 'no job matches that redrive applies to; nothing was changed\n',
+    })
+    expect(await waiting()).toBe(2)
+    expect(await db.value('select count(*)::integer from rowlock.bulk')).toBe(0)
+  })
+
+  test('--json answers each job on stdout, and nothing else', async () => {
+    const ids = await enqueue(3)
+    const { code, stdout } = await run(['run-now', '--state', 'scheduled', '--yes', '--json'])
+    expect(code).toBe(0)
+    expect(linesOf(stdout)).toEqual(ids.map((id) => ({ id, answer: 'due', detail: null })))
+  })
+
+  test('interrupted, it finishes its step, says how far it got, and goes on where it stopped', async () => {
+    await enqueue(1_200)
+    let isOver = false
+    const first = await run(['cancel', '--queue', 'mail', '--yes'], {
+      terminal: 100,
+      env: { NO_COLOR: '1' },
+      onTalk(text, { interrupt }) {
+        if (isOver || !text.includes(' of 1,200 jobs')) return
+        isOver = true
+        interrupt()
+      },
+    })
+    expect(first).toMatchObject({ code: 130, stdout: '', exits: [] })
+    expect(first.stderr).toMatch(/interrupted after 500 changed, of 1,200 jobs \(bulk change (\d+)\)/)
+    expect(first.stderr).toMatch(/the running step is being finished; Ctrl-C again ends at once/)
+    const [, n] = /To go on: rowlock bulk resume (\d+)\. To leave it at that: rowlock bulk stop \1/.exec(
+      first.stderr,
+    )!
+    expect(await waiting()).toBe(700)
+    expect(await run(['bulk', 'resume', n!])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/1,200 changed/),
+    })
+    expect(await waiting()).toBe(0)
+    expect(await run(['bulk', 'resume', n!])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/is over \(done\)/),
+    })
+    expect(await run(['bulk', 'resume', '999'])).toMatchObject({ code: 3 })
+  })
+
+  test('a second Ctrl-C ends at once', async () => {
+    await enqueue(1_200)
+    const { exits } = await run(['cancel', '--queue', 'mail', '--yes'], {
+      terminal: 100,
+      onTalk(text, { interrupt }) {
+        if (text.includes('Ctrl-C again')) interrupt()
+        else if (text.includes(' of 1,200 jobs')) interrupt('SIGTERM')
+      },
+    })
+    expect(exits).toContain(130)
+  })
+
+  test('one that was stopped by somebody else says so', async () => {
+    await enqueue(3)
+    const bulk = await rowlock.bulk('cancel', { queue: 'mail' })
+    const stopped = await run(['bulk', 'stop', bulk.id, '--reason', 'wrong queue'])
+    expect(stopped).toMatchObject({ code: 0, stdout: `bulk change ${bulk.id} is stopped: 0 changed\n` })
+    expect(await run(['bulk', 'stop', bulk.id])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/over already/),
+    })
+    expect(await waiting()).toBe(3)
+  })
+})
+
+test('a queue that nobody has used yet can be paused, and it is said', async () => {
+  await enqueue(1)
+  const ended = await run(['pause', 'mial'], { env: { NO_COLOR: '1' } })
+  expect(ended).toMatchObject({ code: 0, stdout: 'mial is paused\n' })
+  expect(ended.stderr).toMatch(/names the queue "mial"; did you mean "mail"\?/)
+  expect(await run(['pause', 'mail'])).toMatchObject({ code: 0, stdout: 'mail is paused\n', stderr: '' })
+  expect(await run(['pause', 'mail', '--json'])).toMatchObject({
+    stdout: '{"queue":"mail","paused":true,"changed":false}\n',
+  })
+  expect(await run(['resume', 'mail'])).toMatchObject({ code: 0, stdout: 'mail is claimed again\n' })
+  expect(await run(['queue', 'mail', '--concurrency', '3', '--retention', '30d', '--json'])).toMatchObject({
+    code: 0,
+  })
+  const { stdout } = await run(['queue', 'mail', '--concurrency', 'none', '--target-wait', '2m', '--json'])
+  expect(linesOf(stdout)[0]).toMatchObject({
+    queue: 'mail',
+    concurrency: null,
+    retentionDays: 30,
+    targetWaitMs: 120_000,
+  })
+  expect(await run(['queue', 'maill'])).toMatchObject({
+    code: 3,
+    stderr: expect.stringMatching(/did you mean "mail"/),
+  })
+})
