@@ -13,6 +13,12 @@ export const queue = fc.constantFrom('a', 'b')
 const pairOf = ({ id, claimId }: ModelJob): Pair => ({ id, claim_id: claimId! })
 const runs = (model: ModelDatabase) => model.running().length > 0
 
+/** A claim that is over; rather one whose job runs again under another. */
+function staleOf(model: ModelDatabase, n: number): Pair {
+  const again = model.stale.filter(({ id }) => model.jobs.get(id)?.state === 'running')
+  return pick(again.length > 0 ? again : model.stale, n)
+}
+
 /** Two workers; one whose lease is over comes back under a new identity. */
 function workerOf(model: ModelDatabase, n: number): string | undefined {
   return [...model.workers.keys()][n % Math.max(1, model.workers.size)]
@@ -174,7 +180,7 @@ const finish = fc.array(ending, { minLength: 1, maxLength: 4 }).map((given): Ste
       const named = new Set<string>()
       for (const one of given) {
         if (one.isStale && model.stale.length === 0) continue
-        const pair = one.isStale ? pick(model.stale, one.job) : pairOf(pick(model.running(), one.job))
+        const pair = one.isStale ? staleOf(model, one.job) : pairOf(pick(model.running(), one.job))
         // A claim has one owner with one outcome.
         if (named.has(pair.id)) continue
         named.add(pair.id)
@@ -229,7 +235,7 @@ const start = fc
       can: runs,
       async run(model, real) {
         const pair = pairOf(pick(model.running(), given.job))
-        const stale = model.stale.slice(-1)
+        const stale = model.stale.length > 0 ? [staleOf(model, given.job)] : []
         const sent = [pair, ...stale].map((one) => ({
           ...one,
           ago_ms: given.agoMs,
@@ -278,7 +284,7 @@ const beat = fc.record({ worker: nat, job: nat }).map((given): Step => {
       const reply = await real.call<{ cancel: { id: string }[] } | null>(
         'heartbeat',
         workerId,
-        JSON.stringify([...started, ...model.stale.slice(-2)]),
+        JSON.stringify([...started, ...(model.stale.length > 0 ? [staleOf(model, given.job)] : [])]),
       )
       const asked = model.heartbeat(workerId)
       same(reply?.cancel.map(({ id }) => id).sort() ?? null, asked?.sort() ?? null)
