@@ -151,6 +151,100 @@ const TWO_IMPORT: Probe = async (db) => {
   return !rows[0].step.accepted && (await db.sql('select from rowlock.waiting')).length === 1
 }
 
+/** A session changes the job between the look of a call and its lock. */
+const JUDGED_AGAIN: Probe = async (db) => {
+  const id = await enqueue(db)
+  const [holder, session] = [await db.session(), await db.session()]
+  await holder.query('begin')
+  await holder.query(`update rowlock.waiting set kind = 'other'`)
+  const text = `select answer from rowlock.cancel_many($1, p_filter => '{"kind":"k"}', p_wait => true)`
+  const answers = session.query(text, [[id]])
+  await untilBlocked(db)
+  await holder.query('commit')
+  return (await answers).rows[0].answer === 'changed'
+}
+
+const WAITS_FOR_NOBODY: Probe = async (db) => {
+  const { ids } = await enqueueMany(db, [{}, {}])
+  const [holder, session] = [await db.session(), await db.session()]
+  await holder.query('begin')
+  await holder.query('select from rowlock.waiting where id = $1 for update', [ids[0]])
+  await session.query(`set lock_timeout = '100ms'`)
+  const { rows } = await session.query('select answer from rowlock.cancel_many($1)', [ids])
+  return rows.map(({ answer }) => answer).join() === 'busy,cancelled'
+}
+
+const bulk = async (db: TestRowlock, verb: string) => {
+  const text = `select rowlock.begin_bulk($1, '{"all":true}') ->> 'id'`
+  const id = await db.value<string>(text, [verb])
+  return () => db.value<Row>('select rowlock.run_bulk($1, 2)', [id])
+}
+
+const EACH_ONCE: Probe = async (db) => {
+  await enqueueMany(db, [{}, {}, {}])
+  const step = await bulk(db, 'run_now')
+  await step()
+  return (await step()).changed === 3
+}
+
+const NOT_WHAT_IT_MADE: Probe = async (db) => {
+  const { ids } = await enqueueMany(db, [{}, {}, {}])
+  await db.sql('select rowlock.cancel(id) from unnest($1::bigint[]) as id', [ids])
+  const step = await bulk(db, 'retry')
+  const { answers } = await step()
+  for (const [, , detail] of answers) await db.sql('select rowlock.cancel($1)', [detail.new_job_id])
+  return (await step()).changed === 3
+}
+
+const BUSY_AGAIN: Probe = async (db) => {
+  const { ids } = await enqueueMany(db, [{}, {}])
+  const holder = await db.session()
+  const step = await bulk(db, 'cancel')
+  await holder.query('begin')
+  await holder.query('select from rowlock.waiting where id = $1 for update', [ids[0]])
+  await step()
+  await holder.query('rollback')
+  return (await step()).changed === 2
+}
+
+const ASKED_IF_IT_RUNS: Probe = async (db) => {
+  const id = await enqueue(db)
+  const hand = await register(db)
+  await hand.claim()
+  const { rows } = await db.pool.query(
+    `select answer from rowlock.cancel_many($1, p_filter => '{"state":"queued"}')`,
+    [[id]],
+  )
+  return rows[0].answer === 'changed' && (await db.sql('select from rowlock.cancel_request')).length === 0
+}
+
+const KEY_OF_ANOTHER: Probe = async (db) => {
+  const id = await enqueue(db, { dedupe_key: 'a', max_attempts: 1 })
+  const [job] = (await (await register(db)).claim()).jobs
+  await verb(db, 'fail', [held(job!, { cause: 'Error' })])
+  const session = await db.session()
+  await session.query('begin')
+  await session.query('select rowlock.redrive($1)', [id])
+  const answers = db.sql('select * from rowlock.redrive_many($1)', [[id]])
+  await untilBlocked(db)
+  await session.query('commit')
+  await answers
+  return (await db.sql('select from rowlock.dedupe')).length === 1
+}
+
+const FIRST_HAS_THE_KEY: Probe = async (db) => {
+  const { ids } = await enqueueMany(db, [{ max_attempts: 1 }, { max_attempts: 1 }])
+  const { jobs } = await (await register(db)).claim()
+  await verb(
+    db,
+    'fail',
+    jobs.map((job) => held(job, { cause: 'Error' })),
+  )
+  await db.sql(`update rowlock.dead_letter set dedupe_key = 'a'`)
+  await db.sql('select * from rowlock.redrive_many($1)', [ids])
+  return (await db.sql('select id from rowlock.waiting')).map(({ id }) => id).join() === ids[0]
+}
+
 const MUTANTS: [what: string, verb: string, find: string, replace: string, probe: Probe][] = [
   [
     'rows that others hold are skipped',
@@ -204,6 +298,50 @@ const MUTANTS: [what: string, verb: string, find: string, replace: string, probe
     'where i.key = p_key',
     TWO_IMPORT,
   ],
+  [
+    'what a filter finds is judged again under the lock',
+    'cancel_many',
+    'v_fit := "rowlock".fits(v_left, p_filter)',
+    'v_fit := v_left',
+    JUDGED_AGAIN,
+  ],
+  [
+    'a call for many waits for nobody',
+    'lock_waiting',
+    'order by w.id for update skip locked',
+    'order by w.id for update',
+    WAITS_FOR_NOBODY,
+  ],
+  [
+    'a bulk change goes on behind its cursor',
+    'run_bulk',
+    'p_from => v_bulk.after_id',
+    'p_from => 0',
+    EACH_ONCE,
+  ],
+  [
+    'a bulk change leaves alone what came later',
+    'run_bulk',
+    'p_to => v_bulk.upto_id',
+    'p_to => 999999999',
+    NOT_WHAT_IT_MADE,
+  ],
+  ['what was busy is tried again', 'run_bulk', "= 'busy'", "= 'bsy'", BUSY_AGAIN],
+  ['only jobs that fit are asked', 'refusals', 'or f.id is null or', 'or', ASKED_IF_IT_RUNS],
+  [
+    'a key goes back only if its job is not live',
+    'redrive_many',
+    'and not exists (select from "rowlock".waiting w where w.id = k.id)',
+    '',
+    KEY_OF_ANOTHER,
+  ],
+  [
+    'a key goes to the first by id',
+    'redrive_many',
+    'and (d.dedupe_key is null or d.id = any (v_mine))',
+    '',
+    FIRST_HAS_THE_KEY,
+  ],
   ['a job frees no key but its own', 'give_up', 'and d.job_id = k.job_id', '', OWN_KEY],
 ]
 
@@ -216,7 +354,8 @@ afterAll(() => db.drop())
 /** Run a probe on an empty queue; transactions that it leaves open are ended. */
 async function holds(probe: Probe): Promise<boolean> {
   await db.sql(
-    'truncate rowlock.waiting, rowlock.running, rowlock.dedupe, rowlock.worker, rowlock.finished, rowlock.attempt',
+    `truncate rowlock.waiting, rowlock.running, rowlock.dead_letter, rowlock.dedupe, rowlock.worker, rowlock.finished,
+              rowlock.attempt, rowlock.cancel_request`,
   )
   try {
     return await probe(db)
