@@ -5,7 +5,7 @@ import { check } from './checker.ts'
 import type { Context, Nemesis } from './context.ts'
 import { Crew } from './crew.ts'
 import { readRest, settle, untilDrained } from './drain.ts'
-import type { Call, History, Operation, Violation } from './history.ts'
+import type { Call, History, Operation, Pause, Violation } from './history.ts'
 import { CONCURRENCY, DEAF, TRANSACTIONAL } from './jobs.ts'
 import { NEMESES } from './nemesis/all.ts'
 import { type Act, planOf } from './plan.ts'
@@ -77,6 +77,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     const calls: Call[] = []
     const recent: string[] = []
     const operations: Operation[] = []
+    const pauses: Pause[] = []
     const over = new AbortController()
     const context: Context = {
       leaseMs: LEASE_MS,
@@ -88,6 +89,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       rowlock,
       recent,
       operations,
+      pauses,
       pause: (ms) => pause(ms, over.signal),
     }
     await crew.start()
@@ -122,6 +124,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       ...(await readWritten(stage)),
       calls,
       operations,
+      pauses,
       deaths: crew.deaths,
       mishaps: [...mishaps, ...crew.mishaps],
       concurrency: CONCURRENCY,

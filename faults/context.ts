@@ -2,7 +2,7 @@
 
 import type { Rowlock } from '../src/index.ts'
 import type { Crew } from './crew.ts'
-import type { Operation } from './history.ts'
+import type { Operation, Pause } from './history.ts'
 import type { PostgresProxy } from './proxy.ts'
 import type { Dice } from './random.ts'
 
@@ -23,6 +23,7 @@ export interface Context {
   /** Ids of jobs that were acknowledged lately. */
   readonly recent: readonly string[]
   readonly operations: Operation[]
+  readonly pauses: Pause[]
   /** Sleeps so long, or until everything is to be healed. */
   pause(ms: number): Promise<void>
 }

@@ -69,6 +69,13 @@ export interface Operation {
   readonly answer: string
 }
 
+/** A time in which nothing of a queue may be claimed: from the answer to a pause until somebody asks to resume. */
+export interface Pause {
+  readonly queue: string
+  readonly from: number
+  readonly to: number
+}
+
 /** A job as it is when everything is over. */
 export interface EndJob {
   readonly id: string
@@ -108,6 +115,7 @@ export interface History {
   readonly ledger: readonly LedgerRow[]
   readonly calls: readonly Call[]
   readonly operations: readonly Operation[]
+  readonly pauses?: readonly Pause[]
   /** Processes that we killed, and when. */
   readonly deaths: readonly { readonly pid: number; readonly at: number }[]
   /** What processes did that nobody asked for: ends, unhandled rejections, warnings. */

@@ -1,6 +1,7 @@
-// Limits hold (O5): handlers of one queue that run at once in one process, by what they wrote.
+// Limits hold (O5): handlers of one queue that run at once in one process, by what they wrote; and nothing is claimed
+// of a queue that is paused.
 
-import type { History, Violation } from '../history.ts'
+import type { History, Pause, Violation } from '../history.ts'
 import type { Lives } from './walk.ts'
 
 interface Edge {
@@ -24,11 +25,26 @@ export function limits(history: History, lives: Lives): Violation[] {
     list.push({ at: row.at, by: 1, jobId: row.jobId }, { at: end, by: -1, jobId: row.jobId })
     edges.set(place, list)
   }
-  return [...edges].flatMap(([place, list]) => {
+  const crowded = [...edges].flatMap(([place, list]) => {
     const [pid, queue] = JSON.parse(place) as [number, string]
     const limit = history.concurrency[queue]
     return limit === undefined ? [] : above(list, limit, pid, queue)
   })
+  return [...crowded, ...paused(history, lives)]
+}
+
+/** A claim reads the clock before it looks for pauses: one that was answered by then it has seen. */
+function paused({ pauses = [] }: History, lives: Lives): Violation[] {
+  const byQueue = new Map<string, Pause[]>()
+  for (const pause of pauses) byQueue.set(pause.queue, [...(byQueue.get(pause.queue) ?? []), pause])
+  const found: Violation[] = []
+  for (const { jobId, queue, attempt, claimedAt } of lives.claims.values()) {
+    const isIn = byQueue.get(queue)?.some(({ from, to }) => from < claimedAt && claimedAt < to)
+    if (!isIn) continue
+    const says = `attempt ${attempt} was claimed while queue ${queue} was paused`
+    found.push({ oracle: 'O5', figure: 'limits_broken', jobId, says })
+  }
+  return found
 }
 
 function above(edges: Edge[], limit: number, pid: number, queue: string): Violation[] {

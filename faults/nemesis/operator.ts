@@ -61,20 +61,39 @@ const change: Nemesis = {
   inflict: act,
 }
 
+/** What is known of a queue: how many of these acts began on it, and how many resumes may still arrive. */
+const known = new Map<string, { acts: number; resumes: number }>()
+
 const pause: Nemesis = {
   name: 'pause',
   weight: 0.5,
-  async inflict({ rowlock, pause }, dice) {
+  async inflict({ rowlock, pause, pauses }, dice) {
     const queue = dice.pick(['default', 'narrow'])!
     const ms = Math.round(dice.between(200, 2_000))
-    const passes = (work: Promise<unknown>) => work.catch(() => {})
-    await passes(rowlock.pause(queue, { actor: 'operator' }))
+    const facts = known.get(queue) ?? { acts: 0, resumes: 0 }
+    known.set(queue, facts)
+    const act = ++facts.acts
+    const isPaused = await rowlock.pause(queue, { actor: 'operator' }).then(
+      () => true,
+      () => false,
+    )
+    const from = Date.now() + 1
+    const isAlone = facts.resumes === 0
     await pause(ms)
-    await passes(rowlock.resume(queue, { actor: 'operator' }))
+    // Only when nobody else resumed it, or was about to, it was paused all the time.
+    if (isPaused && isAlone && facts.acts === act) pauses.push({ queue, from, to: Date.now() - 1 })
+    facts.acts++
+    facts.resumes++
+    // One whose answer was lost may arrive whenever it likes.
+    await rowlock.resume(queue, { actor: 'operator' }).then(
+      () => facts.resumes--,
+      () => {},
+    )
     return `${queue} for ${ms} ms`
   },
   async heal({ rowlock }) {
     for (const queue of ['default', 'narrow']) await rowlock.resume(queue)
+    known.clear()
   },
 }
 

@@ -89,6 +89,7 @@ export function sound(over: Partial<History> = {}): History {
     ledger: ran(1, 101, 30, 40),
     calls: [{ ref: 'a', answer: 'ok', id: '1', created: true, inTransaction: false }],
     operations: [],
+    pauses: [],
     deaths: [],
     mishaps: [],
     jobs: [job()],

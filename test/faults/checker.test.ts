@@ -39,6 +39,10 @@ describe('a history that kept its promises is let pass', () => {
     expect(verdict(sound({ calls: [...sound().calls, unknown] }))).toEqual([])
     expect(verdict(sound({ calls: [{ ...unknown, ref: 'a' }] }))).toEqual([])
   })
+  test('claims before and after a pause', () => {
+    const pauses = [15, 25].map((from) => ({ queue: 'default', from, to: from + 5 }))
+    expect(verdict(sound({ pauses }))).toEqual([])
+  })
   test('a call that found its dedupe key taken', () => {
     const deduped = { ref: 'b', answer: 'ok', id: '1', created: false, inTransaction: false } as const
     expect(verdict(sound({ calls: [...sound().calls, deduped] }))).toEqual([])
@@ -229,6 +233,11 @@ const BROKEN: readonly (readonly [what: string, history: History, says: string])
       calls: [...sound().calls, { ref: 'b', answer: 'ok', id: '2', created: true, inTransaction: false }],
     }),
     'O5 limits_broken: process 101 ran 2 handlers of queue default at once, of 1',
+  ],
+  [
+    'a claim of a queue that is paused',
+    sound({ pauses: [{ queue: 'default', from: 15, to: 25 }] }),
+    'O5 limits_broken: attempt 1 was claimed while queue default was paused',
   ],
   // O6
   [

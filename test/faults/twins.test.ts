@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { check } from '../../faults/checker.ts'
 import { readRest } from '../../faults/drain.ts'
-import type { Call, Figure, History, How } from '../../faults/history.ts'
+import type { Call, Figure, History, How, Pause } from '../../faults/history.ts'
 import { installAudit, readWritten } from '../../faults/stage.ts'
 import { endLease, enqueue, type Hand, held, register, type Taken, verb } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
@@ -30,6 +30,7 @@ async function say({ id, attempt }: Taken, phase: 'start' | 'end', how?: How): P
 }
 const claimOne = async (hand: Hand) => (await hand.claim({ limit: 1 })).jobs[0]
 const calls: Call[] = []
+const pauses: Pause[] = []
 async function ask(ref: string, options: object = {}): Promise<void> {
   const text = 'select id, created from rowlock.enqueue($1, $2, $3)'
   const [row] = await db.sql(text, ['k', { ref }, options])
@@ -56,6 +57,7 @@ async function history(): Promise<History> {
     ...(await readWritten(db)),
     calls,
     operations: [],
+    pauses,
     deaths: [],
     mishaps: [],
     concurrency: {},
@@ -130,6 +132,21 @@ const TWICE_WITH_A_KEY: Script = async () => {
   await ask('b', { dedupe_key: 'key' })
 }
 
+const CLAIM_THE_PAUSED: Script = async () => {
+  const hand = await register(db)
+  await ask('a')
+  const clock = () =>
+    db.value<number>('select extract(epoch from clock_timestamp())::double precision * 1000')
+  await db.sql(`select rowlock.pause('default')`)
+  const from = await clock()
+  const job = await claimOne(hand)
+  pauses.push({ queue: 'default', from, to: await clock() })
+  await db.sql(`select rowlock.resume('default')`)
+  if (job === undefined) return
+  await say(job, 'start')
+  await finish(job)
+}
+
 const WITH_A_KEY: Script = () => ask('a', { dedupe_key: 'key' })
 
 const LATE_TRANSACTION: Script = async () => {
@@ -179,6 +196,14 @@ const TWINS: readonly (readonly [
     'for',
     CLAIM_WITHOUT_LEASE,
     ['double_owner'],
+  ],
+  [
+    'the look at pauses',
+    'claim',
+    'where q.name = w.queue and q.paused_at is not null',
+    'where false',
+    CLAIM_THE_PAUSED,
+    ['limits_broken'],
   ],
   [
     'the lease of whom the reaper takes from',
@@ -261,6 +286,7 @@ const QUEUE = [
 async function judged(script: Script): Promise<readonly Figure[]> {
   await db.sql(`truncate ${[...QUEUE.map((name) => `rowlock.${name}`), ...FAULTS].join(', ')}`)
   calls.length = 0
+  pauses.length = 0
   await script()
   await drain()
   return [...new Set(check(await history()).map(({ figure }) => figure))]
