@@ -1,4 +1,4 @@
-// What the page's commands and queries look at: three dead letters of an ERP, three jobs of a tenant, one of a wrong run.
+// What the page types and asks about: three dead letters of an ERP, three jobs of a tenant, one of a wrong run.
 
 import { defineJob, fixed, handle, type Rowlock } from 'rowlock'
 import { drain } from 'rowlock/testing'
