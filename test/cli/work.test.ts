@@ -44,7 +44,7 @@ function start(args: readonly string[], env: Readonly<Record<string, string>> = 
     'src/cli/main.ts',
     ['work', ...args],
     { DATABASE_URL: db.url, ...env },
-    folder,
+    { cwd: folder },
   )
   children.push(child)
   return child

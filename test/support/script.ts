@@ -25,13 +25,13 @@ export function startTypeScript(
   file: string,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
-  cwd?: string,
+  options: { readonly cwd?: string; readonly uid?: number; readonly gid?: number } = {},
 ): Child {
   const { DATABASE_URL: _, ...ours } = process.env
   const child = spawn(process.execPath, ['--import', LOADER, join(ROOT, file), ...args], {
     env: { ...ours, NODE_OPTIONS: '', ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...(cwd !== undefined && { cwd }),
+    ...options,
   })
   const text = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {
