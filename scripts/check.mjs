@@ -11,7 +11,7 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 const HELP = `usage: ./check [--all] [--long] [--pg MAJOR] [--node MAJOR] [-- vitest arguments]
 
   --all          install the programs that npm does not have first (Debian, as root)
-  --long         also on PostgreSQL 14 to 17 and Node.js 22, 24 and 26
+  --long         also what takes minutes, and all on PostgreSQL 14 to 17 and Node.js 22, 24 and 26
   --pg MAJOR     only the tests, on another PostgreSQL: 14, 15, 16, 17
   --node MAJOR   only the tests, on another Node.js: 22, 24, 26
 `
@@ -68,6 +68,7 @@ if (values.pg || values.node) {
   step('package is sound (publint)', () => bin('publint/src/cli.js', '--strict'))
   tests('tests', {})
   if (values.long) {
+    tests('tests that take minutes', { long: true })
     for (const pg of MAJORS) tests(`tests on PostgreSQL ${pg}`, { pg })
     for (const major of Object.keys(NODES)) tests(`tests on Node.js ${major}`, { node: major })
   }
@@ -90,9 +91,13 @@ function step(name, run) {
 }
 
 /** One run of the test suite; its tests are counted one by one. */
-function tests(name, { pg, node: major }) {
+function tests(name, { pg, node: major, long }) {
   console.log(`\n── ${name}`)
-  const report = join(root, 'artifacts', `tests${pg ? `-pg${pg}` : ''}${major ? `-node${major}` : ''}.json`)
+  const report = join(
+    root,
+    'artifacts',
+    `tests${pg ? `-pg${pg}` : ''}${major ? `-node${major}` : ''}${long ? '-long' : ''}.json`,
+  )
   mkdirSync(join(root, 'artifacts'), { recursive: true })
   rmSync(report, { force: true })
   const program = major ? nodeOf(major) : process.execPath
@@ -103,12 +108,13 @@ function tests(name, { pg, node: major }) {
     '--reporter=default',
     '--reporter=json',
     `--outputFile=${report}`,
+    ...(long ? ['test/long'] : []),
     ...positionals,
   ]
   const { status } = spawnSync(program, args, {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...(pg && { PG_MAJOR: pg }), NO_COLOR: '1' },
+    env: { ...process.env, ...(pg && { PG_MAJOR: pg }), ...(long && { ROWLOCK_LONG: '1' }), NO_COLOR: '1' },
   })
   const found = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined
   passed += found?.numPassedTests ?? 0

@@ -1,7 +1,7 @@
 -- How many jobs does a filter find? Exact up to 10,000 where that takes a look at 100,000 jobs at most, else about.
 --
 -- Returns: {"count": n, "about": bool}.
--- About: what the newest 100,000 hold is counted; what is older is judged by four samples of 5,000, spread over the
+-- About: what the newest 100,000 hold is counted; what is older is judged by four samples of 2,000, spread over the
 --   ids that are left. It is never more than the tables hold.
 -- Locks: none. Errors: RL001.
 create or replace function rowlock.count_jobs(p_filter jsonb default '{}') returns jsonb
@@ -45,7 +45,7 @@ begin
       begin
         select s.ids, s.searched_to
           into v_sample, v_sampled_to
-          from rowlock.search(p_filter, null, (v_high + 1)::bigint, v_low::bigint, true, 5000, 5000) as s;
+          from rowlock.search(p_filter, null, (v_high + 1)::bigint, v_low::bigint, true, 2000, 2000) as s;
         v_about := v_about + case
           when v_sampled_to is null then cardinality(v_sample)
           else cardinality(v_sample) * (v_high - v_low + 1) / (v_high - v_sampled_to + 1)

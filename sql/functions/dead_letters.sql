@@ -13,7 +13,8 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set enable_mergejoin = off
-set enable_nestloop = on
+set enable_hashjoin = on
+set enable_nestloop = off
 set enable_indexscan = on
 set max_parallel_workers_per_gather = 0
 set jit = off
@@ -34,6 +35,8 @@ begin
     select d.queue, d.kind, d.cause, l.error, count(*), min(d.dead_at), max(d.dead_at), max(d.id), v_to is not null
       from unnest(v_ids) as o (id)
       join rowlock.dead_letter d on d.id = o.id
+       -- One walk along the ids and a hash: found one by one, 20,000 of them cost 60,000 blocks.
+       and d.id between v_ids [cardinality(v_ids)] and v_ids [1]
      cross join lateral (select rowlock.error_line(d.error)) as l (error)
      group by d.queue, d.kind, d.cause, l.error
      order by count(*) desc, max(d.id) desc

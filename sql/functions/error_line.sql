@@ -5,6 +5,6 @@ create or replace function rowlock.error_line(p_error jsonb) returns text
 language sql immutable parallel safe
 as $rowlock$
   select pg_catalog."left"(pg_catalog.regexp_replace(pg_catalog.rtrim(pg_catalog."left"(pg_catalog.split_part(
-           pg_catalog.ltrim(pg_catalog.jsonb_extract_path_text(p_error, 'message'), E' \t\r\n'), E'\n', 1), 400)),
-           '[0-9]+', '#', 'g'), 200)
+           pg_catalog.ltrim(pg_catalog.jsonb_extract_path_text(p_error, 'message'), E' \t\r\n'), E'\n', 1), 400),
+           E' \t\r'), '[0-9]+', '#', 'g'), 200)
 $rowlock$;

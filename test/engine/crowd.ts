@@ -35,7 +35,7 @@ export async function crowd(db: TestRowlock, from = 1): Promise<void> {
     select n, ${values}, now(), gen_random_uuid(), '${WORKERS[0]}', 0 ${numbers('n % 30 = 2')}`)
   await db.sql(`insert into rowlock.dead_letter (id, ${columns}, dead_at, worker_id, losses, cause, error)
     select n, ${values}, now() - (600 - (n - ${from})) * interval '7 min', '${WORKERS[1]}', 0, 'E' || n % 3,
-           case when n % 2 = 0 then jsonb_build_object('message', 'order ' || n || ' is gone' || chr(10) || 'x') end
+           case when n % 12 = 3 then jsonb_build_object('message', 'order ' || n || ' is gone' || chr(10) || 'x') end
            ${numbers('n % 6 = 3')}`)
   await db.sql(`insert into rowlock.finished (id, ${columns}, finished_at, retention_days, state, worker_id, cause)
     select n, ${values}, now() - (600 - (n - ${from})) * interval '7 min', (array[7, 1, 30, 90])[n % 4 + 1],
@@ -126,7 +126,7 @@ export const FILTERS: readonly Row[] = [
   { idempotency_key: 'i0', state: ['done', 'failed'] },
   { idempotency_key: 'i12', dedupe_key: 'd0' },
   { error: 'order # is gone' },
-  { error: 'order # is gone', queue: 'q0', state: ['dead_letter', 'done'] },
+  { error: 'order # is gone', queue: 'q3', state: ['dead_letter', 'done'] },
   { metadata: { customer: { id: 4 } } },
   { metadata: {} },
   { worker_id: WORKERS[0] },
