@@ -6,8 +6,19 @@ import { check } from '../../faults/checker.ts'
 import { readRest } from '../../faults/drain.ts'
 import type { Call, Figure, History, How, Pause } from '../../faults/history.ts'
 import { installAudit, readWritten } from '../../faults/stage.ts'
-import { endLease, enqueue, type Hand, held, register, type Taken, verb } from '../engine/by-hand.ts'
+import {
+  endLease,
+  enqueue,
+  enqueueMany,
+  type Hand,
+  held,
+  register,
+  type Taken,
+  untilBlocked,
+  verb,
+} from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 let db: TestRowlock
 beforeAll(async () => {
@@ -116,6 +127,15 @@ const REAP_THE_LIVING: Script = async () => {
   await finish(job)
 }
 
+const LEFT_BY_ITS_WORKER: Script = async () => {
+  const hand = await register(db)
+  await ask('a')
+  await say((await claimOne(hand))!, 'start')
+  await endLease(db, hand)
+  await db.sql('select rowlock.reap()')
+  await db.sql('update rowlock.waiting set available_at = clock_timestamp()')
+}
+
 const ONE: Script = () => ask('a')
 
 const FAIL_TOO_OFTEN: Script = async () => {
@@ -214,6 +234,14 @@ const TWINS: readonly (readonly [
     ['double_owner'],
   ],
   [
+    'the work of the reaper',
+    'reap',
+    `not pg_try_advisory_xact_lock(rowlock.lock_key('reap'))`,
+    'true',
+    LEFT_BY_ITS_WORKER,
+    ['stuck'],
+  ],
+  [
     'the delete of a claim',
     'claim',
     'delete from rowlock.waiting w where w.ctid = any (v_tids) returning w.*',
@@ -292,19 +320,61 @@ async function judged(script: Script): Promise<readonly Figure[]> {
   return [...new Set(check(await history()).map(({ figure }) => figure))]
 }
 
-test.each(TWINS)('without %s, in %s', async (_, name, find, replace, script, figures) => {
-  const definition = await db.value<string>(
+/** The body of a verb, and that of its twin. */
+async function twinOf(name: string, find: string, replace: string): Promise<[sound: string, broken: string]> {
+  const sound = await db.value<string>(
     `select pg_get_functiondef(p.oid) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
       where n.nspname = 'rowlock' and p.proname = $1`,
     [name],
   )
   const quoted = (text: string) => text.replaceAll('rowlock.', '"rowlock".')
-  expect(definition.includes(quoted(find))).toBe(true)
+  expect(sound.includes(quoted(find))).toBe(true)
+  return [sound, sound.replace(quoted(find), quoted(replace))]
+}
+
+test.each(TWINS)('without %s, in %s', async (_, name, find, replace, script, figures) => {
+  const [sound, broken] = await twinOf(name, find, replace)
   expect(await judged(script)).toEqual([])
-  await db.sql(definition.replace(quoted(find), quoted(replace)))
+  await db.sql(broken)
   try {
     expect(await judged(script)).toEqual(expect.arrayContaining([...figures]))
   } finally {
-    await db.sql(definition)
+    await db.sql(sound)
+  }
+})
+
+test('a hand in the history is seen', async () => {
+  const changed = async () => {
+    await ONE()
+    await drain()
+    await db.sql(`update rowlock.finished set state = 'failed'`)
+  }
+  expect(await judged(changed)).toEqual(['illegal_transitions'])
+  expect(check(await history()).map(({ oracle }) => oracle)).toContain('O3')
+})
+
+test('verbs that wait for each other in a circle are counted', async () => {
+  const deadlocks = async () => (await readRest(db, 0)).deadlocks
+  const meet = async () => {
+    const [first, second] = [await db.session(), await db.session()]
+    await first.query('begin')
+    await enqueueMany(db, [{ dedupe_key: 'a' }], first)
+    const both = enqueueMany(db, [{ dedupe_key: 'c' }, { dedupe_key: 'a' }], second).catch(() => {})
+    await untilBlocked(db)
+    await enqueueMany(db, [{ dedupe_key: 'c' }], first).catch(() => {})
+    await first.query('commit').catch(() => {})
+    await both
+    await db.sql('truncate rowlock.waiting, rowlock.dedupe')
+  }
+  const before = await deadlocks()
+  await meet()
+  expect(await deadlocks()).toBe(before)
+  const [sound, broken] = await twinOf('try_keys', 'order by f.queue, f.key', 'order by f.id')
+  await db.sql(broken)
+  try {
+    await meet()
+    await until('it is counted', async () => (await deadlocks()) > before)
+  } finally {
+    await db.sql(sound)
   }
 })
