@@ -16,9 +16,7 @@ export async function loadModule(name: string): Promise<Readonly<Record<string, 
     return await import(pathToFileURL(path).href)
   } catch (error) {
     if (!TYPESCRIPT.test(path) || !NO_TYPESCRIPT.has(codeOf(error))) throw explained(name, error)
-    const tsx = await projectTsx()
-    if (tsx === undefined) throw withoutTypeScript(name, error)
-    tsx.register()
+    if (!(await hasTsx())) throw withoutTypeScript(name, error)
     try {
       // Node remembers that the address could not be loaded; this is another one.
       return await import(`${pathToFileURL(path).href}?rowlock`)
@@ -50,15 +48,16 @@ function locate(name: string): string {
 /** This Node cannot read it: no type stripping, or syntax that is more than types. */
 const NO_TYPESCRIPT = new Set<unknown>(['ERR_UNKNOWN_FILE_EXTENSION', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'])
 
-/** tsx, where the project has it: the loader that the docs propose. */
-async function projectTsx(): Promise<{ register(): unknown } | undefined> {
+/** Take the project's tsx, as `--import tsx` would: the loader that the docs propose. */
+async function hasTsx(): Promise<boolean> {
   let path: string
   try {
-    path = createRequire(join(process.cwd(), 'here.js')).resolve('tsx/esm/api')
+    path = createRequire(join(process.cwd(), 'here.js')).resolve('tsx')
   } catch {
-    return undefined
+    return false
   }
-  return import(pathToFileURL(path).href)
+  await import(pathToFileURL(path).href)
+  return true
 }
 
 function withoutTypeScript(name: string, error: unknown): UsageError {

@@ -191,8 +191,9 @@ async function optionsOf(name: string): Promise<WorkerOptions> {
   // A module may export what it likes beside the handlers; options that somebody wrote may not.
   const options = value === module ? pick(module) : found
   if (value !== module && isPlainObject(options)) {
-    const unknown = Object.keys(options).find(
-      (key) => !WORKER_OPTIONS.includes(key) && key !== '__esModule' && options[key] !== undefined,
+    const given: Readonly<Record<string, unknown>> = options
+    const unknown = Object.keys(given).find(
+      (key) => !WORKER_OPTIONS.includes(key) && key !== '__esModule' && given[key] !== undefined,
     )
     if (unknown !== undefined)
       throw new UsageError(`${name}: a worker has no option ${unknown}; ${suggest(unknown, WORKER_OPTIONS)}`)
