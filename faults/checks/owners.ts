@@ -47,7 +47,13 @@ function spansOf({ ledger }: History, violations: Violation[]): Map<string, Span
   const spans = new Map<string, Span[]>()
   const open = new Map<string, Span>()
   const started = new Set<string>()
-  for (const { jobId, attempt, pid, run, phase, how, at } of ledger) {
+  const keys = new Map<string, string>()
+  for (const { jobId, attempt, key, pid, run, phase, how, at } of ledger) {
+    if ((keys.get(jobId) ?? key) !== key) {
+      const says = `attempt ${attempt} had another idempotency key than those before it`
+      violations.push({ oracle: 'O2', figure: 'effects_broken', jobId, says })
+    }
+    keys.set(jobId, key)
     const call = `${jobId}/${attempt}/${pid}/${run}`
     if (phase === 'start') {
       const span: Span = { jobId, attempt, pid, start: at }

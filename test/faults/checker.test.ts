@@ -159,6 +159,13 @@ const BROKEN: readonly (readonly [what: string, history: History, says: string])
     'O2 double_owner: claim the same took it twice',
   ],
   [
+    'an idempotency key changes from one attempt to the next',
+    rescued({
+      ledger: [...ran(1, 101, 30), ...ran(2, 102, 130, 140).map((row) => ({ ...row, key: 'other' }))],
+    }),
+    'O2 effects_broken: attempt 2 had another idempotency key than those before it',
+  ],
+  [
     'the owner changes in place',
     sound({
       audit: [
