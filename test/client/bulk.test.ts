@@ -233,10 +233,8 @@ test('in a schema of an odd name, for a role whose transactions are strict, all 
     await at.admin(`create schema "a.b ""c' \\ %s" authorization ${new URL(url).username}`)
     const client = at.client({ url, schema })
     await client.migrate()
-    const [{ id }] = (await client.enqueueMany([note.with(1), note.with(2)])) as [
-      { id: string },
-      { id: string },
-    ]
+    const [first] = await client.enqueueMany([note.with(1), note.with(2)])
+    const { id } = first!
     expect(await client.cancelMany([id])).toMatchObject([{ answer: 'cancelled' }])
     expect(await (await client.bulk('cancel', { queue: 'default' })).run()).toMatchObject({ changed: 1 })
     expect(await (await client.bulk('retry', { state: 'cancelled' })).run()).toMatchObject({ changed: 2 })
