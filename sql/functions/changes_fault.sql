@@ -25,20 +25,15 @@ begin
       return rowlock.option_fault(v_path, format('must have 1 to %s bytes', v_bytes));
     end if;
   end loop;
-  -- An id and a span of time are judged as those of a filter of jobs, under the names they have here.
-  for v_path, v_fault in
-    select n.name, rowlock.filter_fault(jsonb_strip_nulls(jsonb_build_object(n.known, p_filter -> n.name)))
-      from (values (1, 'job_id', 'retried_from'), (2, 'since', 'enqueued_since'), (3, 'until', 'enqueued_until'))
-        as n (n, name, known)
-     where p_filter ? n.name
-     order by n.n
-  loop
-    if p_filter -> v_path = 'null' then
-      return rowlock.option_fault(v_path, 'must not be null: leave it out where it restricts nothing');
-    elsif v_fault is not null then
-      return rowlock.option_fault(v_path, substr(v_fault ->> 'message', length(v_fault ->> 'path') + 2));
-    end if;
-  end loop;
-  return null;
+  select e.key into v_path from jsonb_each(p_filter) as e where e.value = 'null' order by e.key limit 1;
+  if found then
+    return rowlock.option_fault(v_path, 'must not be null: leave it out where it restricts nothing');
+  end if;
+  -- An id and a span of time are judged as those of a filter of jobs, and named as they are here.
+  v_fault := rowlock.filter_fault(jsonb_strip_nulls(jsonb_build_object('retried_from', p_filter -> 'job_id',
+    'enqueued_since', p_filter -> 'since', 'enqueued_until', p_filter -> 'until')));
+  return case when v_fault is not null then rowlock.option_fault(
+    case v_fault ->> 'path' when 'retried_from' then 'job_id' else replace(v_fault ->> 'path', 'enqueued_', '') end,
+    replace(substr(v_fault ->> 'message', length(v_fault ->> 'path') + 2), 'enqueued_', '')) end;
 end
 $rowlock$;
