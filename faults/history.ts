@@ -22,7 +22,7 @@ export interface AuditRow {
   readonly at: number
 }
 
-/** One change of a worker's lease. */
+/** One change of a worker's lease; `at` is when others could see it. */
 export interface LeaseRow {
   readonly op: 'insert' | 'update' | 'delete'
   readonly workerId: string

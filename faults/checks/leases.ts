@@ -14,13 +14,16 @@ interface Life {
   readonly rows: LeaseRow[]
 }
 
-/** Rows in the order in which they were written. */
+/**
+ * Rows in the order in which they could be seen. A beat that was held up until the lease before it was over extends
+ * nothing: by then its worker had given up, and others had seen the end.
+ */
 export function leasesOf(rows: readonly LeaseRow[]): Leases {
   const lives = new Map<string, Life>()
   for (const row of rows) {
     const life = lives.get(row.workerId)
     if (life === undefined) lives.set(row.workerId, { pid: row.pid, rows: [row] })
-    else life.rows.push(row)
+    else if (row.op === 'delete' || row.at <= life.rows.at(-1)!.expiresAt) life.rows.push(row)
   }
   return {
     // From the end: what is asked about is mostly recent, and a beat comes every few hundred milliseconds.

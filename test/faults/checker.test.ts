@@ -34,6 +34,10 @@ describe('a history that kept its promises is let pass', () => {
       verdict(rescued({ ledger: [...ran(1, 101, 30, 200, 'aborted'), ...ran(2, 102, 130, 140)] })),
     ).toEqual([])
   })
+  test('a beat that could be seen only after the lease was over', () => {
+    const late = { ...lease(W1, 101, 108, 1_000), op: 'update' as const }
+    expect(verdict(rescued({ leases: [...rescued().leases, late] }))).toEqual([])
+  })
   test('a call whose answer never came, stored or not', () => {
     const unknown = { ref: 'b', answer: 'unknown', inTransaction: false } as const
     expect(verdict(sound({ calls: [...sound().calls, unknown] }))).toEqual([])
@@ -129,6 +133,11 @@ const BROKEN: readonly (readonly [what: string, history: History, says: string])
   [
     'a job is taken from a worker whose lease holds',
     rescued({ leases: [lease(W1, 101, 5, 1_000), lease(W2, 102, 5, 1_000)] }),
+    'O2 double_owner: attempt 1 was taken from a worker whose lease held',
+  ],
+  [
+    'a job is taken though a beat came in time',
+    rescued({ leases: [...rescued().leases, { ...lease(W1, 101, 90, 1_000), op: 'update' }] }),
     'O2 double_owner: attempt 1 was taken from a worker whose lease held',
   ],
   [
