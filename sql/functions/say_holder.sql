@@ -13,9 +13,10 @@ as $rowlock$
              then 'a prepared transaction has its row locked: look in pg_prepared_xacts'
            when h.application_name = 'rowlock worker' and (p_since is null or p_since > p_now - interval '10 s')
              then format('a worker has its row locked at this moment, pid %s: most likely it is being claimed', h.pid)
-           else format('pid %s (%s) has its row locked%s%s%s. End that transaction there, or: '
+           else format('pid %s (%s) %s its row locked%s%s%s. End that transaction there, or: '
              'select pg_terminate_backend(%s)', h.pid,
              concat_ws(', ', h.application_name, 'user ' || h.usename),
+             case when h.is_certain then 'has' else 'may be the one that has' end,
              case when p_since is not null
                   then format(', in a transaction since %s', rowlock.say_when(p_since, p_now)) else '' end,
              coalesce('; it is ' || nullif(concat_ws(' and ', h.state, h.doing), ''), ''),
@@ -23,6 +24,6 @@ as $rowlock$
              h.pid)
          end
     from jsonb_to_record(p_holder) as h (
-           pid integer, is_self boolean, gid text, application_name text, usename text, state text, doing text,
+           pid integer, is_self boolean, is_certain boolean, gid text, application_name text, usename text, state text, doing text,
            query text)
 $rowlock$;
