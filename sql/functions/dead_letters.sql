@@ -1,8 +1,8 @@
 -- Dead letters in groups: those of one queue and kind that have the same cause and the same error, but for its numbers.
 --
 -- p_filter: see filter_fault; it is understood that the state is dead_letter.
--- Returns: the largest groups first, at most p_limit. `error` is what a filter takes, see error_line; `sample_id` is the
---   newest of the group. `about`: only the newest 50,000 were looked at, so there are more than these.
+-- Returns: the largest groups first, at most p_limit. `error` is what a filter takes, see error_line; `sample_id` is
+--   the newest of the group. `about`: only the newest 50,000 were looked at, so there are more than these.
 -- Locks: none. Errors: RL001.
 create or replace function rowlock.dead_letters(p_filter jsonb default '{}', p_limit integer default 50)
 returns table (

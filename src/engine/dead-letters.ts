@@ -9,7 +9,7 @@ export interface DeadLetterGroup {
   readonly queue: string
   readonly kind: string
   readonly cause: string
-  /** The first line of the error, each run of digits a `#`; null where it has no message. A filter takes it as it is. */
+  /** The first line of the error, each run of digits a `#`, as a filter takes it; null where it has no message. */
   readonly error: string | null
   readonly jobs: number
   readonly firstAt: Date

@@ -32,19 +32,6 @@ export function look<T>(
   return database.call<T>(name, args, values)
 }
 
-/** Run a statement that answers each row as one text of JSON, `reply`: the same through every client. */
-export async function lookAtRows(
-  { database, queryable }: Place,
-  text: string,
-  values: unknown[],
-): Promise<Record<string, unknown>[]> {
-  const rows =
-    queryable === undefined
-      ? await database.query<{ reply: string }>(text, values)
-      : await database.queryOn<{ reply: string }>(queryable, text, values)
-  return rows.map(({ reply }) => JSON.parse(reply) as Record<string, unknown>)
-}
-
 /** The arguments of a page, checked. Errors: INVALID_OPTION. */
 export function pageArgs(page: PageOptions, where: string): [limit: string, before: string | null] {
   checkOptions(page, ['limit', 'before'], where)

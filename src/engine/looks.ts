@@ -51,7 +51,7 @@ export class Looks {
   }
 
   /**
-   * Every job that a filter finds, newest first, page after page. Memory holds one page; each page is a look of its own.
+   * Every job that a filter finds, newest first, page after page, each a look of its own. Memory holds one page.
    *
    * Errors: INVALID_OPTION, when the first job is asked for.
    * Source: sql/functions/jobs_page.sql

@@ -216,7 +216,8 @@ describe('changes', () => {
 
   test('of one job cost nothing beside many of others', async () => {
     await db.sql(
-      `insert into rowlock.audit (at, verb, job_id) select now(), 'cancel', 5000 + n from generate_series(1, 60000) as n`,
+      `insert into rowlock.audit (at, verb, job_id) 
+       select now(), 'cancel', 5000 + n from generate_series(1, 60000) as n`,
     )
     expect(await blocks(`select rowlock.changes_page('{"job_id": 100}')`)).toBeLessThan(30)
     const { changes, next } = await page({ actor: 'ann' })

@@ -205,7 +205,8 @@ describe('ids at the ends of the earth', () => {
       let from: string | null = null
       do {
         const [row]: Row[] = await other.sql(
-          `select ids::text[] as ids, searched_to::text as to from rowlock.search('{"kind": "k"}', null, $1, null, $2, 2, 2)`,
+          `select ids::text[] as ids, searched_to::text as to
+             from rowlock.search('{"kind": "k"}', null, $1, null, $2, 2, 2)`,
           [from, newestFirst],
         )
         found.push(...row.ids)

@@ -82,9 +82,8 @@ async function measure(what: string, call: string, values: unknown[], isBound = 
   const top = rows[0]['QUERY PLAN'][0].Plan
   const median = times.toSorted((a, b) => a - b)[Math.floor(CALLS / 2)]!
   const figures = [median, times[0]!].map((ms) => ms.toFixed(1).padStart(8))
-  table.push(
-    `${what.padEnd(44)} ${figures.join(' ')} ${String(top['Shared Hit Blocks'] + top['Shared Read Blocks']).padStart(8)}`,
-  )
+  const blocks = String(top['Shared Hit Blocks'] + top['Shared Read Blocks']).padStart(8)
+  table.push(`${what.padEnd(44)} ${figures.join(' ')} ${blocks}`)
   if (isBound) expect(median, what).toBeLessThan(LIMIT_MS)
 }
 
