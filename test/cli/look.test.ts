@@ -1,0 +1,196 @@
+// Looking at jobs from the command line: tables that fit, whatever the data; pages; a job's whole story.
+
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { widthOf } from '../../src/cli/visible.ts'
+import { createRowlock, defineJob, type Rowlock } from '../../src/index.ts'
+import { enqueue, type Hand, held, register, verb } from '../engine/by-hand.ts'
+import { call, linesOf } from '../support/cli.ts'
+import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+
+const HOSTILE = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\nnext\u202eline\u0000'.replace('\u0000', '')
+let db: TestRowlock
+let rowlock: Rowlock
+let hand: Hand
+beforeAll(async () => {
+  db = await rowlockDatabase('cli look')
+  rowlock = createRowlock({ connectionString: db.url })
+  hand = await register(db)
+})
+afterAll(async () => {
+  await rowlock.close()
+  await db.drop()
+})
+
+const run = (args: readonly string[], terminal?: number) =>
+  call(args, { url: db.url, ...(terminal !== undefined && { terminal, env: { NO_COLOR: '1' } }) })
+
+/** A dead letter of kind k in this queue. */
+async function dead(queue: string, message: string, options: object = {}): Promise<string> {
+  const id = await enqueue(db, { queue, max_attempts: 1, ...options })
+  const { jobs } = await hand.claim({ queue })
+  const error = { name: 'Error', message, stack: `at handler (${message})` }
+  await verb(db, 'start', [held(jobs[0]!)])
+  await verb(db, 'fail', [{ ...held(jobs[0]!), cause: 'Error', error }])
+  return id
+}
+
+describe('hostile and wide data', () => {
+  test('reaches a terminal as text on its line: no escape codes, no line breaks, nothing turned around', async () => {
+    const id = await dead('hostile', HOSTILE, { metadata: { note: HOSTILE } })
+    // Names are checked by the client; SQL that was written by hand may store anything.
+    await db.sql('update rowlock.dead_letter set kind = $1, cause = $1, queue = $1 where id = $2', [
+      HOSTILE,
+      id,
+    ])
+    await rowlock.pause('hostile', { actor: HOSTILE, reason: HOSTILE })
+    for (const args of [['jobs'], ['job', id], ['why', id], ['queues'], ['dead-letters'], ['changes']]) {
+      const { code, stdout, stderr } = await run(args, 100)
+      expect(code, args.join(' ')).toBe(0)
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
+      expect(stdout + stderr, args.join(' ')).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/)
+    }
+    expect((await run(['jobs'], 200)).stdout).toContain('\\x1b[31mred\\x1b[0m')
+    const { stdout } = await run(['jobs', '--json'])
+    expect(linesOf(stdout).find((job) => job.id === id).kind).toBe(HOSTILE)
+  })
+
+  test('a group of dead letters is redriven by what is printed, even when its error cannot be typed', async () => {
+    const { stdout } = await run(['dead-letters'], 100)
+    expect(stdout).toMatch(/→ rowlock redrive --queue \$'\\u001b\[31mred\\u001b/)
+  })
+
+  test.each([60, 80, 120, 200])('every list fits %i columns, with wide characters too', async (columns) => {
+    const id = await dead(
+      '国際的な待ち行列',
+      'エラーが発生しました: 接続が拒否されました 👩‍👩‍👧‍👦 '.repeat(5),
+    )
+    await db.sql(
+      `update rowlock.dead_letter set kind = '名前付きの仕事をとても長い名前で実行する', tenant_id = '企業' where id = $1`,
+      [id],
+    )
+    for (const args of [['jobs'], ['queues'], ['workers'], ['changes'], ['job', id], ['why', id], ['bulk']]) {
+      const { stdout } = await run(args, columns)
+      const wide = stdout.split('\n').filter((line) => widthOf(line) > columns)
+      // What is not cut is an id, a state, a number: at 60 columns they may need more.
+      if (columns >= 80) expect(wide, args.join(' ')).toEqual([])
+      expect(stdout, args.join(' ')).not.toContain('undefined')
+    }
+  })
+})
+
+describe('rowlock jobs', () => {
+  test('pages by what it says to type, and says when there is nothing', async () => {
+    const job = defineJob<number>('paged', { queue: 'paged' })
+    const made = await rowlock.enqueueMany(Array.from({ length: 5 }, (_, n) => job.with(n)))
+    const ids = made.map(({ id }) => id).reverse()
+    const first = await run(['jobs', '--queue', 'paged', '--limit', '2', '--json'])
+    expect(linesOf(first.stdout).map(({ id }) => id)).toEqual(ids.slice(0, 2))
+    const [, next] = /older ones: rowlock (.*)\n/.exec(first.stderr)!
+    const second = await run(next!.split(' '))
+    expect(linesOf(second.stdout).map(({ id }) => id)).toEqual(ids.slice(2, 4))
+    const all = await run(['jobs', '--queue', 'paged', '--limit', '2', '--all-pages', '--json'])
+    expect([linesOf(all.stdout).length, all.stderr]).toEqual([5, ''])
+    const none = await run(['jobs', '--queue', 'nowhere'])
+    expect(none).toEqual({ code: 0, stdout: '', stderr: 'no job matches\n', exits: [] })
+  })
+
+  test('--json has the shape of the library', async () => {
+    const { stdout } = await run(['jobs', '--state', 'dead_letter', '--limit', '1', '--json'])
+    const { jobs } = await rowlock.jobs({ state: 'dead_letter' }, { limit: 1 })
+    expect(linesOf(stdout)).toEqual(JSON.parse(JSON.stringify(jobs)))
+  })
+})
+
+describe('rowlock job', () => {
+  test('finds a job by its keys and metadata, and lists several', async () => {
+    const id = await enqueue(db, { queue: 'keys', dedupe_key: 'order 1', metadata: { order: 1, shop: 'a' } })
+    const other = await enqueue(db, {
+      queue: 'keys',
+      idempotency_key: 'i-2',
+      metadata: { order: 2, shop: 'a' },
+    })
+    const found = async (...args: string[]) => linesOf((await run(['job', ...args, '--json'])).stdout)
+    expect(await found('--dedupe-key', 'order 1', '--queue', 'keys')).toMatchObject([
+      { id, story: [{ event: 'enqueued' }, {}] },
+    ])
+    expect(await found('--idempotency-key', 'i-2')).toMatchObject([{ id: other }])
+    expect(await found('--metadata', '{"order":1}')).toMatchObject([{ id, input: {} }])
+    expect((await found('--metadata', '{"shop":"a"}')).map((job) => job.id)).toEqual([other, id])
+    const several = await run(['job', '--metadata', '{"shop":"a"}'])
+    expect(several).toMatchObject({ code: 0, stderr: '2 jobs match; rowlock job <id> shows one\n' })
+    expect(await run(['job', '--dedupe-key', 'none'])).toMatchObject({ code: 3, stdout: '' })
+    expect(await run(['job', '999999'])).toMatchObject({
+      code: 3,
+      stderr: expect.stringMatching(/no job 999999/),
+    })
+  })
+
+  test('tells its whole story: attempts with worker, cause and error, and who changed what', async () => {
+    const id = await dead('story', 'no such customer')
+    await rowlock.redrive(id, { actor: 'ana', reason: 'customer restored' })
+    await rowlock.prioritize(id, 5, { actor: 'bo' })
+    const { stdout } = await run(['job', id], 100)
+    const told = [
+      /enqueued/,
+      /try 1 +claimed/,
+      /try 1 +started/,
+      /failed +Error: no such customer/,
+      /redrive +by ana, “customer restored”/,
+      /prioritize +by bo/,
+    ]
+    let at = 0
+    for (const line of told) {
+      const found = stdout.slice(at).search(line)
+      expect(found, String(line)).toBeGreaterThanOrEqual(0)
+      at += found
+    }
+    expect(stdout).toMatch(/last error\n {2}Error: no such customer\n/)
+  })
+})
+
+test('dead letters are grouped, and the command below a group redrives that group and no other', async () => {
+  const [a, b] = [await dead('groups', 'timeout after 100 ms'), await dead('groups', 'timeout after 2000 ms')]
+  const other = await dead('groups', `can't find it`)
+  const { stdout } = await run(['dead-letters', '--queue', 'groups'], 100)
+  expect(stdout).toMatch(/^ *2 +groups +k +Error/m)
+  const commands = [...stdout.matchAll(/→ rowlock (.*)/g)].map(([, command]) => command!)
+  expect(commands).toEqual([
+    expect.stringMatching(/^redrive --queue groups --kind k --cause Error --error 'timeout after #/),
+    `redrive --queue groups --kind k --cause Error --error 'can'\\''t find it'`,
+  ])
+  const words = commands[0]!.match(/'[^']*'|\S+/g)!.map((word) => word.replaceAll("'", ''))
+  expect(await run([...words, '--yes', '--json'])).toMatchObject({ code: 0 })
+  const states = await Promise.all([a, b, other].map(async (id) => (await rowlock.job(id))!.state))
+  expect(states).toEqual([states[0], states[0], 'dead_letter'])
+  expect(states[0]).not.toBe('dead_letter')
+})
+
+test('a schema that is not there is answered with what to type', async () => {
+  const ended = await call(['queues', '--schema', 'elsewhere'], { url: db.url })
+  expect(ended).toMatchObject({ code: 1, stdout: '' })
+  expect(ended.stderr).toMatch(/run `rowlock migrate`.*Looked in schema "elsewhere"/s)
+})
+
+test('a role without rights is told which grant is missing', async () => {
+  // Roles are of the whole server, which other runs may share.
+  const looker = `looker_${process.pid}`
+  await db.sql(`create role ${looker} login password 'plain'`)
+  try {
+    const url = new URL(db.url)
+    url.username = looker
+    url.password = 'plain'
+    const first = await call(['queues'], { url: url.href })
+    expect(first).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`grant usage on schema rowlock to ${looker};`),
+    })
+    await db.sql(`grant usage on schema rowlock to ${looker}`)
+    const second = await call(['why', '1'], { url: url.href })
+    expect(second.stderr).toContain(`grant execute on all functions in schema rowlock to ${looker};`)
+    await db.sql(`grant execute on all functions in schema rowlock to ${looker}`)
+    expect(await call(['why', '999999'], { url: url.href })).toMatchObject({ code: 3 })
+    expect(second.stderr + first.stderr).not.toContain('plain')
+  } finally {
+    await db.sql(`drop owned by ${looker}; drop role ${looker}`)
+  }
+})
