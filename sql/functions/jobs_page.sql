@@ -19,6 +19,7 @@ set enable_nestloop = on
 set enable_indexscan = on
 set max_parallel_workers_per_gather = 0
 set jit = off
+set plan_cache_mode = force_generic_plan
 as $rowlock$
 declare
   v_ids bigint[];

@@ -177,7 +177,8 @@ begin
                and (v_running or j.phase <> 'running')
                and (v_dead or j.phase <> 'dead_letter')
                and (v_finished or j.phase <> 'finished')
-               and (j.phase <> 'finished' or j.kept = j.class)
+               -- No class is -1: of history that is not asked for not even the plan looks at its days.
+               and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is null then j.class else -1 end)
                and (v_low is null or j.id >= v_low)
                and (v_high is null or j.id <= v_high)
                and (j.phase <> 'finished' or v_done or j.state <> 'done')
@@ -200,7 +201,7 @@ begin
        and (v_running or j.phase <> 'running')
        and (v_dead or j.phase <> 'dead_letter')
        and (v_finished or j.phase <> 'finished')
-       and (j.phase <> 'finished' or j.kept = j.class)
+       and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is not null then j.class else -1 end)
        and (j.phase <> 'finished' or v_first_day is null or j.ended_at >= v_first_day)
        and (j.phase <> 'finished' or v_day_after is null or j.ended_at < v_day_after)
   ), judged as (
