@@ -88,8 +88,8 @@ export class JobVerbs extends Looks {
   }
 
   /**
-   * Ask for jobs to be stopped for good, as {@link cancel} asks for one. Answers a line for each id, in order: `cancelled`,
-   * `requested`, `already_ended`, `not_found` or `busy`.
+   * Ask for jobs to be stopped for good, as {@link cancel} asks for one. Answers a line for each id, in order:
+   * `cancelled`, `requested`, `already_ended`, `not_found` or `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
    * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
@@ -136,8 +136,8 @@ export class JobVerbs extends Looks {
   }
 
   /**
-   * Give dead letters up. Answers a line for each id, in order: `discarded`, or why it was left
-   * alone: `not_found`, `wrong_state`, `busy`.
+   * Give dead letters up. Answers a line for each id, in order: `discarded`, or why it was left alone: `not_found`,
+   * `wrong_state`, `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
    * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
@@ -148,9 +148,8 @@ export class JobVerbs extends Looks {
   }
 
   /**
-   * Run ended jobs again, as new jobs. Answers a line for each id, in order: `retried` with `newJobId`, or why it was left
-   * alone: `not_found`, `wrong_state`, `busy`,
-   * `dedupe_key_taken`.
+   * Run ended jobs again, as new jobs. Answers a line for each id, in order: `retried` with `newJobId`, or why it
+   * was left alone: `not_found`, `wrong_state`, `busy`, `dedupe_key_taken`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
    * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
@@ -161,8 +160,8 @@ export class JobVerbs extends Looks {
   }
 
   /**
-   * Delete ended jobs for good. Answers a line for each id, in order: `purged`, or why it was left
-   * alone: `not_found`, `wrong_state`, `busy`.
+   * Delete ended jobs for good. Answers a line for each id, in order: `purged`, or why it was left alone:
+   * `not_found`, `wrong_state`, `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
    * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.

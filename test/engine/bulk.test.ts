@@ -217,7 +217,7 @@ describe('a job that was busy', () => {
   })
 })
 
-test('a job that ran when its turn came and waits again at the end is changed; one that ended is not counted', async () => {
+test('a job that ran when its turn came is changed if it waits again at the end, and not counted if not', async () => {
   const { queue, ids } = await waiting(4)
   const hand = await register(db)
   const [back, ends, runs] = (await hand.claim({ queue, limit: 3 })).jobs
