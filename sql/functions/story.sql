@@ -5,7 +5,7 @@
 -- Returns: `event`: enqueued, claimed, started; how an attempt ended: failed, timed_out, lost, snoozed, handed_back,
 --   cancelled; a verb, for what somebody did: cancel, run_now, prioritize, redrive, discard, retry, purge; where the job
 --   is by now: done, failed, cancelled, dead_letter, waiting again as queued or retryable with the instant it is due.
---   `worker`: its name while it is known, else its id. A job that was purged has only what was done to it.
+--   `worker`: its name while it is known, else its id. Of more than 1,000 attempts the last ones. A job that was purged has only what was done to it.
 -- Errors: RL010.
 create or replace function rowlock.story(p_id bigint)
 returns table (
@@ -20,7 +20,8 @@ begin
     with job as materialized (
       select j.* from rowlock.job j where j.id = p_id
     ), attempts as materialized (
-      select a.* from rowlock.attempt a where a.job_id = p_id
+      -- A job that is snoozed each second has 600,000 of them in a week.
+      select a.* from rowlock.attempt a where a.job_id = p_id order by a.attempt desc, a.ended_at desc limit 1000
     ), spans as (
       -- Attempts by their claims: those on record, and the one that runs or ended the job.
       select a.attempt, a.claimed_at, a.started_at, a.worker_id from attempts a

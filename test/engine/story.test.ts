@@ -170,3 +170,14 @@ test('is told in the transaction of the caller too', async () => {
   await session.query('rollback')
   await expect(rowlock.story(id)).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
 })
+
+test('is bounded: of a job with very many attempts the last thousand', async () => {
+  const id = await enqueue(db)
+  await db.sql(
+    `insert into rowlock.attempt (job_id, ended_at, claimed_at, worker_id, attempt, retention_days, outcome)
+     select $1, clock_timestamp(), clock_timestamp(), gen_random_uuid(), n, 7, 'snoozed' from generate_series(1, 1005) n`,
+    [id],
+  )
+  const attempts = (await rowlock.story(id)).filter(({ event }) => event === 'snoozed')
+  expect(attempts.map(({ attempt }) => attempt)).toEqual(Array.from({ length: 1_000 }, (_, n) => n + 6))
+})
