@@ -14,7 +14,7 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'changed',
 ])
 
-export const isRefusal = (answer: string): boolean => REFUSALS.has(answer)
+const isRefusal = (answer: string): boolean => REFUSALS.has(answer)
 
 /** An answer as one line. */
 export function answerLine({ id, answer, detail }: Answer, paint: Paint): string {

@@ -54,5 +54,5 @@ export function outcome(row: BulkRow): string {
   return `${changed}; ${count(refusedOf(row))} not changed: ${list}`
 }
 
-export const refusedOf = (row: BulkRow): number =>
+const refusedOf = (row: BulkRow): number =>
   Object.values(row.refused).reduce((all: number, n: number) => all + n, 0)

@@ -164,7 +164,7 @@ async function showSample(
 ): Promise<void> {
   const { jobs: sample } = await shell.client().jobs(filter, { limit: SAMPLE })
   if (options.dryRun && shell.isJson) return shell.json({ verb: change.verb, count, about, sample })
-  const frame = { width: shell.io.stderr.columns ?? shell.width, paint: shell.talkPaint }
+  const frame = { width: shell.talkWidth, paint: shell.talkPaint }
   const isMore = about || count > sample.length
   shell.say(isMore ? `${jobs(count, about)}, the newest of them:` : `${jobs(count)}:`)
   if (sample.length > 0) shell.say(`${table(sample, jobColumns(new Date()), frame).join('\n')}\n`)

@@ -14,7 +14,7 @@ export interface Node {
   readonly words: Words
 }
 
-export interface Flag {
+interface Flag {
   readonly names: readonly string[]
   readonly says: string
   /** Undefined: it takes no value. */

@@ -31,7 +31,8 @@ export function deadLettersCommand(shell: Shell): Command {
     new Command('dead-letters')
       .summary('group dead letters by cause and error')
       .description(
-        'Group dead letters by queue, kind, cause and error, the largest group first, with the command that redrives it.',
+        'Group dead letters by queue, kind, cause and error, the largest group first, ' +
+          'with the command that redrives it.',
       )
       .option('--limit <n>', 'how many groups at most', wholeNumber(1, 1_000), 20),
     FILTER_FLAGS.filter((flag) => !(FITTING as readonly string[]).includes(flag)),

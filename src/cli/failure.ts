@@ -111,7 +111,7 @@ function hint(code: string | undefined, message: string): string {
 }
 
 function missing(message: string, { schema }: Whereabouts): string {
-  return `${message} [SCHEMA_MISSING]\n  Looked in schema "${schema}"; another one is named by --schema or ROWLOCK_SCHEMA.`
+  return `${message} [SCHEMA_MISSING]\n  Looked in schema "${schema}"; --schema or ROWLOCK_SCHEMA names another.`
 }
 
 function rights(message: string, { url, schema }: Whereabouts): string {

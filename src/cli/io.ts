@@ -10,7 +10,7 @@ export interface Sink {
 }
 
 /** Where text is read from. */
-export interface Source extends NodeJS.ReadableStream {
+interface Source extends NodeJS.ReadableStream {
   readonly isTTY?: boolean | undefined
 }
 

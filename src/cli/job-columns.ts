@@ -36,7 +36,7 @@ export function jobColumns(now: Date): readonly Column<ListedJob>[] {
 }
 
 /** When it is due, since when it runs, or how long ago it ended. */
-export function whenOf(job: ListedJob, now: Date): string {
+function whenOf(job: ListedJob, now: Date): string {
   const past = (at: Date) => `${span(Math.max(0, now.getTime() - at.getTime()))}`
   const isAhead = job.availableAt > now
   switch (job.state) {

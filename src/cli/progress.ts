@@ -47,7 +47,7 @@ export class Progress {
       this.#shell.say(this.#line(done))
       return
     }
-    const width = (this.#shell.io.stderr.columns ?? 80) - 1
+    const width = this.#shell.talkWidth - 1
     this.#shell.io.stderr.write(`\r\u001b[2K${cut(this.#line(done), width)}`)
     this.#isDrawn = true
   }

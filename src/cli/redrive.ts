@@ -10,7 +10,8 @@ export function redriveCommand(shell: Shell): Command {
     name: 'redrive',
     summary: 'put dead letters back in their queue',
     description:
-      'Put dead letters back in their queue: the same jobs, their failures forgotten. `rowlock dead-letters` groups them.',
+      'Put dead letters back in their queue: the same jobs, their failures forgotten. ' +
+      '`rowlock dead-letters` groups them.',
     examples: `  rowlock redrive 4711
   rowlock redrive --queue mail --cause timeout --reason 'the server is back'
   rowlock redrive --kind invoice --error 'Error: card refused #'`,

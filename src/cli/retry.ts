@@ -10,7 +10,8 @@ export function retryCommand(shell: Shell): Command {
     name: 'retry',
     summary: 'run ended jobs again, as new jobs',
     description:
-      'Run done, failed or cancelled jobs again: each as a new job with the same input and settings, whose id is told. ' +
+      'Run done, failed or cancelled jobs again: each as a new job with the same input and settings, ' +
+      'whose id is told. ' +
       'For dead letters see `rowlock redrive`.',
     examples: `  rowlock retry 4711
   rowlock retry --state failed --kind invoice --ended-since 2h

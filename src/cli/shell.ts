@@ -81,6 +81,11 @@ export class Shell {
     return widthOf(this.io.stdout.columns, this.io.env.COLUMNS)
   }
 
+  /** Columns of the terminal that stderr is. */
+  get talkWidth(): number {
+    return widthOf(this.io.stderr.columns, this.io.env.COLUMNS)
+  }
+
   /** Colours for stdout. */
   get paint(): Paint {
     this.#paint ??= painter(hasColours(this.io.stdout, this.io.env, this.#options.color))
@@ -160,7 +165,7 @@ export class Shell {
 }
 
 function widthOf(columns: number | undefined, told: string | undefined): number {
-  const width = columns ?? Number(told)
+  const width = columns || Number(told)
   return Number.isInteger(width) && width >= 20 ? width : UNKNOWN_WIDTH
 }
 

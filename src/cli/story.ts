@@ -73,7 +73,7 @@ function details(event: string, detail: Readonly<Record<string, unknown>>): stri
 }
 
 /** The name and the first line of the message of an error as it is stored. */
-export function errorLine(error: unknown): string {
+function errorLine(error: unknown): string {
   if (error === null || error === undefined) return ''
   const { name, message } = error as { name?: unknown; message?: unknown }
   if (typeof message !== 'string') return JSON.stringify(error)

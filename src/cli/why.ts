@@ -30,7 +30,7 @@ async function run(shell: Shell, job: string): Promise<void> {
 }
 
 /** Each reason as its word and the sentence that says it; the first stands out. */
-export function reasonLines(shell: Shell, reasons: readonly Reason[]): string[] {
+function reasonLines(shell: Shell, reasons: readonly Reason[]): string[] {
   return reasons.flatMap(({ reason, says }, n) => {
     const [first = '', ...rest] = wrap(`${reason}: ${visible(says)}`, shell.width - 2)
     const word = shell.paint(n === 0 ? ['bold', 'yellow'] : 'yellow', reason)

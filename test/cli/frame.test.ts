@@ -52,7 +52,7 @@ describe('a wrong word is answered with the nearest right one, and exit code 2',
   })
 })
 
-test('a database that cannot be reached is answered with what to check, without the password, and exit code 5', async () => {
+test('a lost database is answered with what to check and exit code 5, without the password', async () => {
   for (const args of [
     ['queues'],
     ['job', '1'],

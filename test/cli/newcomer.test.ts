@@ -24,7 +24,10 @@ const why = async (id: string): Promise<string> => {
   const { code, stdout, stderr } = await run('why', id)
   expect([code, stderr]).toEqual([0, ''])
   for (const line of stdout.split('\n')) expect(line.length).toBeLessThanOrEqual(80)
-  return stdout.split(/\n(?=\S)/)[0]!.replaceAll(/\s+/g, ' ').trim()
+  return stdout
+    .split(/\n(?=\S)/)[0]!
+    .replaceAll(/\s+/g, ' ')
+    .trim()
 }
 
 async function serve(queue: string, more: { kinds?: string[]; concurrency?: number } = {}) {

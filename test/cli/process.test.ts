@@ -63,7 +63,8 @@ test('killed in the middle, it goes on where its last step ended', async () => {
   child.process.stdout!.once('data', () => child.process.kill('SIGKILL'))
   expect(await child.ended).toMatchObject({ code: null, signal: 'SIGKILL' })
   await until('its session is gone', async () => {
-    const sessions = `select from pg_stat_activity where application_name = 'rowlock cli' and datname = current_database()`
+    const sessions = `
+      select from pg_stat_activity where application_name = 'rowlock cli' and datname = current_database()`
     return (await db.sql(sessions)).length === 0
   })
   const [open] = linesOf((await call(['bulk', '--json'], { url: db.url })).stdout)
