@@ -22,6 +22,8 @@ export interface ChaosOptions {
   readonly url: string
   /** Restart the server; absent where it is not ours: then no fault does that. */
   readonly restart?: (how: 'fast' | 'immediate') => Promise<void>
+  /** Errors in the server's log; absent where it is not ours: then its counters are asked for deadlocks. */
+  readonly complaints?: () => ReadonlyMap<string, number>
   /** Instead of those that the seed makes. */
   readonly acts?: readonly Act[]
   /** Only these may be picked. Default: all. */
@@ -119,7 +121,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await crew.stop()
     await rowlock.close()
     await settle(stage)
-    const rest = { ...(await readRest(stage)), unfinished }
+    const complaints = options.complaints?.()
+    for (const [what, times] of complaints ?? []) log(`# the server said ${times} times: ${what}`)
+    const left = await readRest(stage)
+    const deadlocks = complaints?.get('ERROR:  deadlock detected') ?? left.deadlocks
+    const rest = { ...left, unfinished, deadlocks }
     const history: History = {
       ...(await readWritten(stage)),
       calls,

@@ -1,6 +1,6 @@
 // A PostgreSQL of the loop's own, on disk as it would be in earnest, that can be restarted under those who use it.
 
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -11,6 +11,8 @@ export interface Cluster {
   readonly url: string
   /** Fast: sessions are told, and all is written. Immediate: as a crash; what was committed is recovered. */
   restart(how: 'fast' | 'immediate'): Promise<void>
+  /** Errors in the server's log, figures left out, with how often: it outlives a crash, which counters do not. */
+  complaints(): ReadonlyMap<string, number>
   stop(): Promise<void>
 }
 
@@ -60,12 +62,22 @@ export async function startCluster(): Promise<Cluster> {
       restarting = restarting.then(() => again(how))
       return restarting
     },
+    complaints: () => complaintsIn(readFileSync(join(dataDir, 'postgres.log'), 'utf8')),
     async stop() {
       await restarting.catch(() => {})
       await Promise.all([...before, server].map((each) => each.stop().catch(() => {})))
       rmSync(dataDir, { recursive: true, force: true })
     },
   }
+}
+
+function complaintsIn(log: string): Map<string, number> {
+  const found = new Map<string, number>()
+  for (const [, what] of log.matchAll(/^.*?((?:ERROR|PANIC): .*|server process .* was terminated .*)$/gm)) {
+    const name = what!.replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}|\d+/g, '#').replace(/ at character #$/, '')
+    found.set(name, (found.get(name) ?? 0) + 1)
+  }
+  return found
 }
 
 /** Remove what runs that were killed have left: their server has stopped by itself, their folder is still there. */

@@ -58,6 +58,7 @@ try {
     seed,
     url: cluster.url,
     restart: cluster.restart,
+    complaints: cluster.complaints,
     log,
     ...(values.faults !== undefined && { faults: values.faults.split(',') }),
     ...(values.replay !== undefined && { acts: planFrom(readFileSync(values.replay, 'utf8')) }),

@@ -142,7 +142,10 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   const listen = (at: number) =>
     new Promise<void>((resolve, reject) => {
       server.once('error', reject)
-      server.listen(at, '127.0.0.1', resolve)
+      server.listen(at, '127.0.0.1', () => {
+        server.off('error', reject)
+        resolve()
+      })
     })
   await listen(0)
   const ownPort = (server.address() as net.AddressInfo).port

@@ -37,6 +37,8 @@ describe('a server of its own', () => {
       seed,
       url: cluster.url,
       restart: cluster.restart,
+      complaints: cluster.complaints,
+      pauseMs: 120,
       log: (line) => acts.push(line),
     })
     const account = accountOf(SECONDS, seed, result)
@@ -69,6 +71,7 @@ test('a worker that somebody else kills is noticed, and replaced', async () => {
   const crew = new Crew({ url: db.url, ledgerUrl: db.url, size: 1, leaseMs: 2_000 })
   try {
     await crew.start()
+    expect(crew.mishaps).toEqual([])
     const [first] = crew.members
     process.kill(first!.pid, 'SIGKILL')
     await until('it is noticed', () => crew.mishaps.length > 0)
