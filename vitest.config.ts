@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitest/config'
+import { mutate } from './faults/mutants/mutate.ts'
 
 const src = (path: string) => fileURLToPath(new URL(`./src/${path}`, import.meta.url))
 
@@ -11,6 +12,7 @@ export default defineConfig({
       { find: /^rowlock\/embedded$/, replacement: src('embedded/index.ts') },
     ],
   },
+  plugins: [mutate()],
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global.ts'],

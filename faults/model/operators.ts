@@ -80,8 +80,80 @@ const retention = fc.record({ queue, days: fc.constantFrom(0, 1, 7) }).map((give
   })
 })
 
+const purge = byId('purge', ['done', 'failed', 'cancelled'], (model, id) => model.purge(id))
+
+const WORDS: Readonly<Record<string, string>> = {
+  run_now: 'due',
+  prioritize: 'prioritized',
+  redrive: 'redriven',
+  discard: 'discarded',
+  retry: 'retried',
+  purge: 'purged',
+  RL010: 'not_found',
+  RL012: 'wrong_state',
+  RL013: 'dedupe_key_taken',
+}
+const MANY = {
+  cancel: ['running', 'queued', 'retryable'],
+  run_now: ['queued', 'retryable'],
+  prioritize: ['queued', 'retryable'],
+  redrive: ['dead_letter'],
+  discard: ['dead_letter'],
+  retry: ['done', 'failed', 'cancelled'],
+  purge: ['done', 'failed', 'cancelled'],
+} as const
+type ManyVerb = keyof typeof MANY
+
+/** One verb for several jobs at once: what each is answered, and the same as one by one in the order of their ids. */
+const many = fc
+  .record({
+    verb: fc.constantFrom(...(Object.keys(MANY) as ManyVerb[]), 'redrive' as const, 'retry' as const),
+    jobs: fc.array(nat, { minLength: 1, maxLength: 4 }),
+  })
+  .map(({ verb, jobs }): Step => {
+    return step({
+      name: `${verb}_many`,
+      with: { jobs },
+      async run(model, real) {
+        const ids = [...new Set(jobs.map((n) => fitting(model, n, ...MANY[verb])))]
+        const rows = await real.many(verb, ids, verb === 'prioritize' ? [5] : [])
+        const made = new Map(rows.map(({ id, detail }) => [id, String(detail?.new_job_id ?? 0)]))
+        const expected = new Map<string, string>()
+        for (const id of [...ids].sort((a, b) => Number(a) - Number(b))) {
+          const answer = onModel(model, verb, id, () => made.get(id)!)
+          const word =
+            'refused' in answer ? WORDS[answer.refused] : verb === 'cancel' ? answer.value : WORDS[verb]
+          expected.set(id, String(word))
+        }
+        same(
+          rows.map(({ id, answer }) => [id, answer]),
+          ids.map((id) => [id, expected.get(id)]),
+        )
+      },
+    })
+  })
+
+function onModel(model: ModelDatabase, verb: ManyVerb, id: string, newId: () => string): Answer {
+  switch (verb) {
+    case 'cancel':
+      return model.cancel(id, null, null)
+    case 'run_now':
+      return model.runNow(id)
+    case 'prioritize':
+      return model.prioritize(id, 5)
+    case 'redrive':
+      return model.redrive(id)
+    case 'discard':
+      return model.discard(id, null)
+    case 'retry':
+      return model.retry(id, newId)
+    case 'purge':
+      return model.purge(id)
+  }
+}
+
 /** By weight, beside the workers' steps. */
 export const OPERATOR_STEPS: fc.Arbitrary<Step>[] = [
   ...[cancel, cancel, runNow, prioritize, redrive, redrive, discard, retry, retry],
-  ...[hold, retention],
+  ...[many, many, many, many, purge, hold, retention],
 ]

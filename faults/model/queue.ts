@@ -303,6 +303,19 @@ export class ModelDatabase {
     return { value: newId() }
   }
 
+  purge(id: string): Answer {
+    const job = this.jobs.get(id)
+    if (job === undefined) return refused('RL010')
+    if (!ENDED.includes(job.state)) return refused('RL012')
+    this.jobs.delete(id)
+    this.payloads.delete(id)
+    for (let n = this.attempts.length - 1; n >= 0; n--) {
+      if (this.attempts[n]!.jobId === id) this.attempts.splice(n, 1)
+    }
+    this.#note('purge', id, null, null, null)
+    return NOTHING
+  }
+
   pause(queue: string): boolean {
     if (this.#settings(queue).pausedAt !== null) return false
     this.#settings(queue).pausedAt = this.now

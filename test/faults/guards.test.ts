@@ -106,6 +106,15 @@ describe('a claim', () => {
     expect(await db.sql('select queue from rowlock.sleeper')).toEqual([{ queue: 'empty' }])
   })
 
+  test('of a suspect says which queue yielded, and lowers its flag', async () => {
+    await suspect(await enqueue(db))
+    await call(`rowlock.sleep($1, array['default'], now() + interval '1 hour')`, [hand.id])
+    const wants = JSON.stringify([{ queue: 'default', limit: 5, kinds: ['k'] }])
+    const reply = await call(`rowlock.claim($1, $2, now() + interval '2 hours')`, [hand.id, wants])
+    expect(reply).toMatchObject({ alone: true, found: { default: 1 } })
+    expect(await db.sql('select from rowlock.sleeper')).toEqual([])
+  })
+
   test('keeps a large input out of the rows that move', async () => {
     const id = await enqueue(db)
     const [large] = (await enqueueMany(db, [{ input: 'x'.repeat(5_000) }])).ids
@@ -159,6 +168,12 @@ describe('an end', () => {
     const job = await running()
     await verb(db, 'snooze', [held(job, { after_ms: 1e300 })])
     expect(await dueIn(job.id)).toBeLessThan(3651 * 86_400)
+  })
+
+  test('by a snooze that says nothing is due at once', async () => {
+    const job = await running({ available_at: '2026-01-01T00:00:00Z' })
+    await verb(db, 'snooze', [held(job)])
+    expect(Math.abs(await dueIn(job.id))).toBeLessThan(60)
   })
 
   test('waits as its backoff says for just this failure', async () => {
@@ -215,6 +230,42 @@ describe('an end', () => {
     await verb(db, 'start', [held(two!, { ago_ms: 0 })])
     await verb(db, 'complete', [held(one!, { ran_ms: 0 })])
     expect(await known()).toEqual(before)
+  })
+})
+
+describe('an end in a transaction', () => {
+  test('is refused to who does not hold', async () => {
+    await enqueue(db)
+    const [job] = (await claimAll()).jobs
+    const text = 'select rowlock.complete_in_transaction($1, $2)'
+    expect(await db.refusal(text, [job!.id, job!.claim_id])).toBe('RL020')
+    expect(await stateOf(db, job!.id)).toBe('running')
+  })
+})
+
+describe('what becomes live again', () => {
+  test('is durable though the database is set not to', async () => {
+    await enqueueMany(db, [{ max_attempts: 1 }, {}])
+    const { jobs } = await claimAll()
+    await verb(db, 'fail', [held(jobs[0]!, { cause: 'Error' })])
+    await verb(db, 'complete', [held(jobs[1]!)])
+    for (const [n, name] of ['redrive', 'retry'].entries()) {
+      await other.query('begin')
+      await other.query('set local synchronous_commit = off')
+      await other.query(`select rowlock.${name}($1)`, [jobs[n]!.id])
+      expect((await other.query('show synchronous_commit')).rows[0].synchronous_commit).toBe('on')
+      await other.query('commit')
+    }
+  })
+})
+
+describe('operators', () => {
+  test('are told which priorities there are', async () => {
+    const id = await enqueue(db)
+    for (const priority of [-11, 11]) {
+      expect(await db.refusal('select rowlock.prioritize($1, $2)', [id, priority])).toBe('RL001')
+    }
+    await call('rowlock.prioritize($1, 10)', [id])
   })
 })
 
@@ -337,6 +388,27 @@ describe('a notice', () => {
     await verb(db, 'snooze', [held(job!, { after_ms: 5 })])
     expect(await heard()).toEqual(['queue default'])
     expect(await stateOf(db, id)).toBe('queued')
+  })
+
+  test('comes of a resume, a redrive, a retry and a job that is to run now', async () => {
+    await enqueueMany(db, [{ max_attempts: 1 }, {}])
+    const { jobs } = await claimAll()
+    await verb(db, 'fail', [held(jobs[0]!, { cause: 'Error' })])
+    await verb(db, 'complete', [held(jobs[1]!)])
+    const later = await enqueue(db, { delay: '2 hours' })
+    await call(`rowlock.pause('default')`)
+    await sleepFor('1 hour')
+    await heard()
+    const acts: [string, unknown[]][] = [
+      [`rowlock.resume('default')`, []],
+      ['rowlock.redrive($1)', [jobs[0]!.id]],
+      ['rowlock.retry($1)', [jobs[1]!.id]],
+      ['rowlock.run_now($1)', [later]],
+    ]
+    for (const [text, values] of acts) {
+      await call(text, values)
+      expect([text, await heard()]).toEqual([text, ['queue default']])
+    }
   })
 
   test('is not sent for one of two queues whose sleeper wakes up before the job is due', async () => {

@@ -12,7 +12,8 @@ import { seedOf } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 
 const IS_LONG = process.env.ROWLOCK_LONG === '1'
-const WITHIN_MS = IS_LONG ? 240_000 : 20_000
+const IS_MUTANT = process.env.ROWLOCK_MUTANT !== undefined
+const WITHIN_MS = IS_LONG ? 240_000 : IS_MUTANT ? 60_000 : 20_000
 const RUNS = IS_LONG ? 5_000 : 600
 const { seed, path, replayPath } = process.env.ROWLOCK_TEST_REPLAY
   ? JSON.parse(process.env.ROWLOCK_TEST_REPLAY)
@@ -51,7 +52,7 @@ test('after every step of a random history the queue is what the model says', {
     numRuns: RUNS,
     interruptAfterTimeLimit: WITHIN_MS,
     // A mutant need not be made small.
-    endOnFailure: process.env.ROWLOCK_MUTANT !== undefined,
+    endOnFailure: IS_MUTANT,
   })
   console.log(`model: ${details.numRuns} histories, ${steps} steps`)
   if (!details.failed || details.interrupted) return

@@ -4,7 +4,8 @@ import pg from 'pg'
 import { Database } from '../../src/engine/database.ts'
 import { migrate } from '../../src/engine/migrate.ts'
 
-export const TEMPLATE = 'rowlock_test_template'
+/** ROWLOCK_TEST_TEMPLATE names one that is there already: with a guard taken out, say. */
+export const TEMPLATE = process.env.ROWLOCK_TEST_TEMPLATE || 'rowlock_test_template'
 
 export async function makeTemplate(adminUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl })

@@ -1,0 +1,18 @@
+// Every mutant there is.
+
+import type { Mutant } from './mutant.ts'
+import { CLAIM_GUARDS } from './sql-claim.ts'
+import { END_GUARDS } from './sql-end.ts'
+import { LEASE_GUARDS } from './sql-lease.ts'
+import { OPERATORS_GUARDS } from './sql-operators.ts'
+import { STORE_GUARDS } from './sql-store.ts'
+import { TYPESCRIPT_GUARDS } from './typescript.ts'
+
+export const MUTANTS: readonly Mutant[] = [
+  ...CLAIM_GUARDS,
+  ...STORE_GUARDS,
+  ...END_GUARDS,
+  ...LEASE_GUARDS,
+  ...OPERATORS_GUARDS,
+  ...TYPESCRIPT_GUARDS,
+]

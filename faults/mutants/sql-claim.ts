@@ -1,0 +1,216 @@
+// The guards of the claim.
+
+import { engine, faults, guardsOf, MODEL } from './mutant.ts'
+
+export const CLAIM_GUARDS = [
+  ...guardsOf('claim', [
+    [
+      'rows that others hold are skipped',
+      `limit v_left
+                   for update skip locked`,
+      `limit v_left
+ for update`,
+      engine('claim', 'locks rows that others hold are passed by, and found afterwards'),
+    ],
+    [
+      'a suspect that others hold is skipped',
+      `limit 1
+           for update skip locked`,
+      `limit 1
+ for update`,
+      faults('guards', 'a claim passes a suspect by that somebody holds though it has waited longest'),
+    ],
+    [
+      'a head that others hold is skipped',
+      `limit 1
+                     for update skip locked`,
+      `limit 1
+ for update`,
+      faults('guards', 'a claim passes a suspect by that somebody holds at the head of its line'),
+    ],
+    [
+      'what is taken is locked first',
+      `limit v_left
+                   for update skip locked`,
+      'limit v_left',
+      engine('claim', 'locks rows that others hold are passed by, and found afterwards'),
+    ],
+    [
+      'a claim needs a living lease',
+      'and w.expires_at > v_now for key share',
+      'for key share',
+      engine('claim', 'refusals a worker whose lease is over claims nothing'),
+    ],
+    [
+      'a claim holds its worker',
+      'w.expires_at > v_now for key share',
+      'w.expires_at > v_now',
+      engine(
+        'claim',
+        'locks a heartbeat passes beside a claim in flight; the end of the worker waits and leaves no orphan',
+      ),
+    ],
+    [
+      'the oldest of a line comes first',
+      `order by w.available_at, w.id
+                 limit v_left`,
+      `order by w.available_at desc, w.id desc
+                 limit v_left`,
+      engine('claim', 'lines inside a line the oldest comes first, and of one instant the lowest id'),
+    ],
+    [
+      'a limit is no suggestion',
+      `limit v_left
+`,
+      `limit v_left + 1
+`,
+      engine('claim', 'bounds a limit of 2 is met exactly'),
+    ],
+    [
+      'a limit has a limit',
+      'least(coalesce(w."limit", 0), 1000)',
+      'coalesce(w."limit", 0)',
+      engine('claim', 'bounds no claim takes more than 1,000, whatever it asks for'),
+    ],
+    ['a suspect is claimed alone', 'and w.losses < 2', '', MODEL],
+    [
+      'nothing is claimed beside a suspect',
+      'exit when v_left <= 0 or v_alone',
+      'exit when v_left <= 0',
+      MODEL,
+    ],
+    [
+      'a queue that gave a suspect has yielded',
+      `jsonb_build_object(v_want.queue, 1);
+      exit;`,
+      'v_found;',
+      faults('guards', 'a claim of a suspect says which queue yielded, and lowers its flag'),
+    ],
+    [
+      'a suspect that waits long enough goes first',
+      'random() < 0.25',
+      'false',
+      engine(
+        'suspect',
+        'a suspect that waited longer than its queue promises soon goes first, whatever stands above it',
+      ),
+    ],
+    [
+      'a suspect of a foreign kind is left',
+      'and w.losses >= 2 and w.kind = any (v_want.kinds)',
+      'and w.losses >= 2',
+      faults('guards', 'a claim takes no suspect of a kind that it did not name'),
+    ],
+    [
+      'an expired suspect is not run',
+      'where h.losses >= 2 and (h.expires_at is null or h.expires_at > v_now)',
+      'where h.losses >= 2',
+      faults('guards', 'a claim runs no expired suspect at the head of its line'),
+    ],
+    [
+      'an expired suspect does not go first',
+      `interval '1 minute')
+           and (w.expires_at is null or w.expires_at > v_now)`,
+      `interval '1 minute')`,
+      faults('guards', 'a claim runs no expired suspect that waited long'),
+    ],
+    ['suspects can be passed by', 'v_want.alone is not false and exists', 'exists', MODEL],
+    [
+      'priority comes before age',
+      'order by l.priority desc, h.available_at',
+      'order by h.available_at',
+      engine('claim', 'lines higher priority comes first, whatever its age'),
+    ],
+    [
+      'among kinds the older head comes first',
+      'order by l.priority desc, h.available_at',
+      'order by l.priority desc',
+      engine('claim', 'lines among kinds of one priority the one whose head has waited longest comes first'),
+    ],
+    ['a paused queue is not claimed', 'q.paused_at is not null)', 'false)', MODEL],
+    [
+      'what is not due is not claimed',
+      `and w.available_at <= v_now
+                   and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
+                   and w.losses < 2`,
+      `and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
+                   and w.losses < 2`,
+      engine('claim', 'bounds a scheduled job behind due ones of its line is not taken with them'),
+    ],
+    [
+      'a line begins at its frontier',
+      `and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
+                   and w.losses < 2`,
+      'and w.losses < 2',
+      engine('claim', 'bounds the frontier is where a line is looked at from, by instant and then by id'),
+    ],
+    [
+      'the next due job is the first of all',
+      'least(v_next_due, v_line.available_at)',
+      'v_line.available_at',
+      faults('guards', 'a claim says when the first of all its lines is due'),
+    ],
+    ['an expired job is not run', 'if v_expired then', 'if false then', MODEL],
+    [
+      'behind expired jobs the claim goes on',
+      'exit when v_expired is not true',
+      'exit',
+      engine('expire', 'jobs too late that stand between others cost the claim none of its limit'),
+    ],
+    [
+      'a claim is committed durably',
+      'perform rowlock.commit_durably();',
+      '',
+      engine('durable', 'a claim waits for the disk though the database is set not to'),
+    ],
+    [
+      'a claim refuses another isolation',
+      `perform rowlock.require_read_committed('claim');`,
+      '',
+      engine('claim', 'refusals verbs that look twice refuse repeatable read'),
+    ],
+    [
+      'a claim reads the one clock',
+      'v_now timestamptz := rowlock.now()',
+      'v_now timestamptz := clock_timestamp()',
+      MODEL,
+    ],
+    ['each claim raises the attempt', 'least(g.attempt, 2147483646) + 1', 'greatest(g.attempt, 1)', MODEL],
+    [
+      'the attempt has room for ever',
+      'least(g.attempt, 2147483646) + 1',
+      'g.attempt + 1',
+      engine(
+        'extremes',
+        'a row of the extreme attempt = 2147483647: all ends well, and its neighbours with it',
+      ),
+    ],
+    [
+      'each claim has a fence of its own',
+      'v_claim_id uuid := gen_random_uuid()',
+      'v_claim_id uuid := p_worker_id',
+      engine('claim', 'lines each claim has a claim_id of its own and counts an attempt'),
+    ],
+    [
+      'a queue that yields loses its flag',
+      'p_worker_id and v_found ? s.queue',
+      'p_worker_id and false',
+      faults('guards', 'a claim lowers the flag of a queue that yields, and keeps the others up'),
+    ],
+    [
+      'a claim visits a bounded number of lines',
+      'if v_lines >= 400 then',
+      'if false then',
+      engine('expire', 'beyond the bound of one claim the claim says that there is more'),
+    ],
+    [
+      'a claim reads by index',
+      'set enable_seqscan = off',
+      'set enable_seqscan = on',
+      engine(
+        'plan',
+        'plans of a claim: heads and rows come from the dispatch index in its order and are found by place',
+      ),
+    ],
+  ]),
+]

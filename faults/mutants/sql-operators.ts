@@ -1,0 +1,206 @@
+// The guards of what people do to jobs.
+
+import { engine, faults, guardsOf, MODEL } from './mutant.ts'
+
+export const OPERATORS_GUARDS = [
+  ...guardsOf('cancel_many', [
+    ['a request that came to nothing is taken back', `if v_new <> '{}' then`, 'if false then', MODEL],
+    [
+      'a filter is looked at under the lock',
+      'where w.ctid = any (v_tids) and w.id = any (v_fit)',
+      'where w.ctid = any (v_tids)',
+      MODEL,
+    ],
+    [
+      'who cancels is written down',
+      `perform rowlock.note_each('cancel', v_done, p_actor, p_reason);
+      v_said := v_said || rowlock.said(v_done, 'cancelled');`,
+      `v_said := v_said || rowlock.said(v_done, 'cancelled');`,
+      MODEL,
+    ],
+    [
+      'a request keeps its reason',
+      'select a.id, v_now, v_actor, v_reason from',
+      'select a.id, v_now, null, null from',
+      MODEL,
+    ],
+    [
+      'a running job is asked in a later look',
+      '       where r.id = any (v_left) and r.id = any (v_asked)',
+      '       where false and r.id = any (v_asked)',
+      MODEL,
+    ],
+  ]),
+  ...guardsOf('redrive_many', [
+    [
+      'a redrive takes the key again',
+      'v_holders := rowlock.win_keys(v_of, v_keys, v_keyed);',
+      'v_holders := v_keyed;',
+      MODEL,
+    ],
+    [
+      'a redrive is committed durably',
+      'perform rowlock.commit_durably();',
+      '',
+      faults('guards', 'what becomes live again is durable though the database is set not to'),
+    ],
+    [
+      'a redrive forgets requests',
+      'delete from rowlock.cancel_request c where c.job_id = any (v_done);',
+      '',
+      MODEL,
+    ],
+    [
+      'a job whose key is taken is not put back',
+      'where d.id = any (v_fit) and (d.dedupe_key is null or d.id = any (v_mine))',
+      'where d.id = any (v_fit)',
+      MODEL,
+    ],
+    [
+      'keys of jobs that could not be put back are given up',
+      `  if v_mine <> '{}' then
+    delete`,
+      `  if false then
+    delete`,
+      MODEL,
+    ],
+    [
+      'a redrive wakes',
+      'perform rowlock.wake(v_queues, v_now);',
+      'null;',
+      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+    ],
+  ]),
+  ...guardsOf('discard_many', [
+    [
+      'a discarded job finds its day',
+      'perform rowlock.ensure_days(v_now);',
+      '',
+      engine('history', 'a missing day of class 7 is made by every other verb that writes history'),
+    ],
+    [
+      'a queue without history keeps none of the discarded',
+      'where coalesce(q.retention_days, 7) > 0',
+      '',
+      MODEL,
+    ],
+    [
+      'a queue without history keeps no input of the discarded',
+      'delete from rowlock.payload p where p.job_id = any (v_large);',
+      'null;',
+      MODEL,
+    ],
+  ]),
+  ...guardsOf('retry_many', [
+    [
+      'a retry takes the key',
+      'v_holders := rowlock.win_keys(v_of, v_keys, v_news);',
+      'v_holders := v_news;',
+      MODEL,
+    ],
+    [
+      'a retry is committed durably',
+      'perform rowlock.commit_durably();',
+      '',
+      faults('guards', 'what becomes live again is durable though the database is set not to'),
+    ],
+    [
+      'a retry has its own copy of a large input',
+      'select o.new_id, o.body from old o where o.input is null',
+      'select o.new_id, o.body from old o where false',
+      MODEL,
+    ],
+    [
+      'a retry names what it repeats',
+      'select o.new_id, v_now, v_now, o.id, o.timeout',
+      'select o.new_id, v_now, v_now, null, o.timeout',
+      MODEL,
+    ],
+    [
+      'a job whose key is taken is not retried',
+      'and (f.dedupe_key is null or v_mine ? f.id::text)',
+      '',
+      MODEL,
+    ],
+    [
+      'a retry wakes',
+      'perform rowlock.wake(v_queues, v_now);',
+      'null;',
+      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+    ],
+  ]),
+  ...guardsOf('run_now_many', [
+    ['what is due keeps its place', 'least(w.available_at, v_now)', 'v_now', MODEL],
+    [
+      'run now wakes',
+      'perform rowlock.wake(v_queues, v_now);',
+      'null;',
+      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+    ],
+  ]),
+  ...guardsOf('prioritize_many', [
+    [
+      'priorities have bounds',
+      'p_priority not between -10 and 10',
+      'p_priority not between -11 and 11',
+      faults('guards', 'operators are told which priorities there are'),
+    ],
+  ]),
+  ...guardsOf('purge_many', [
+    [
+      'a purge takes the attempts along',
+      'delete from rowlock.attempt a where a.job_id = any (v_done);',
+      '',
+      MODEL,
+    ],
+    [
+      'a purge takes the input along',
+      'delete from rowlock.payload p where p.job_id = any (v_done);',
+      '',
+      MODEL,
+    ],
+  ]),
+  ...guardsOf('lock_waiting', [
+    [
+      'a change of many waits for nobody',
+      'order by w.id for update skip locked',
+      'order by w.id for update',
+      MODEL,
+    ],
+    [
+      'a change of one waits for its row',
+      `where w.id = any (p_ids) order by w.id for update);
+  end if`,
+      `where w.id = any (p_ids) order by w.id for update skip locked);
+  end if`,
+      engine('cancel', 'a waiting job that a claim has in flight is waited for, and asked'),
+    ],
+  ]),
+  ...guardsOf('lock_dead_letters', [
+    [
+      'a change of many dead letters waits for nobody',
+      'order by d.id for update skip locked',
+      'order by d.id for update',
+      MODEL,
+    ],
+  ]),
+  ...guardsOf('check_many', [
+    [
+      'verbs for many refuse another isolation',
+      'perform rowlock.require_read_committed(p_verb);',
+      '',
+      engine('claim', 'refusals verbs that look twice refuse repeatable read'),
+    ],
+    ['verbs for many have a limit', 'if cardinality(p_ids) > 1000 then', 'if false then', MODEL],
+  ]),
+  ...guardsOf('pause', [['a paused queue keeps its instant', ' where q.paused_at is null;', ';', MODEL]]),
+  ...guardsOf('resume', [
+    ['a resume that changes nothing says so', ' and q.paused_at is not null;', ';', MODEL],
+    [
+      'a resume wakes',
+      `perform rowlock.wake(array[p_queue], '-infinity');`,
+      '',
+      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+    ],
+  ]),
+]
