@@ -34,9 +34,9 @@ export interface PostgresProxy {
   cutAnswer(matches: RegExp, how?: { readonly silently?: boolean }): Promise<void>
   /**
    * Once: of the next message in this direction let only half through, and break the connection; or, silently, keep it
-   * open without another word.
+   * open without another word. Resolves when it was done.
    */
-  cutMessage(to: 'server' | 'client', how?: { readonly silently?: boolean }): void
+  cutMessage(to: 'server' | 'client', how?: { readonly silently?: boolean }): Promise<void>
   /** Take back everything that was asked for; what is held flows. */
   calm(): Promise<void>
   close(): Promise<void>
@@ -64,15 +64,18 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   let sentBytes = 0
   let cut: { readonly matches: RegExp; readonly isSilent: boolean; readonly done: () => void } | undefined
 
-  let tear: { readonly to: 'server' | 'client'; readonly isSilent: boolean } | undefined
+  let tear:
+    | { readonly to: 'server' | 'client'; readonly isSilent: boolean; readonly done: () => void }
+    | undefined
 
   /** What of this piece goes on; the rest of a message that is torn never does. */
   const torn = (link: Link, to: 'server' | 'client', data: Buffer): Buffer | undefined => {
     if (link.isTorn) return undefined
     if (tear?.to !== to || data.length < 2) return data
-    const { isSilent } = tear
+    const { isSilent, done } = tear
     tear = undefined
     link.isTorn = true
+    done()
     if (!isSilent) setImmediate(() => breakLink(link))
     return data.subarray(0, data.length >> 1)
   }
@@ -186,9 +189,10 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
       new Promise<void>((done) => {
         cut = { matches, isSilent: silently, done }
       }),
-    cutMessage(to, { silently = false } = {}) {
-      tear = { to, isSilent: silently }
-    },
+    cutMessage: (to, { silently = false } = {}) =>
+      new Promise<void>((done) => {
+        tear = { to, isSilent: silently, done }
+      }),
     async calm() {
       delayMs = 0
       heldSession = undefined

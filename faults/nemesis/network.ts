@@ -74,7 +74,7 @@ const tear: Nemesis = {
     const [whose, proxy] = way(context, dice)
     const to = dice.pick(['server', 'client'] as const)!
     const silently = dice.chance(0.3)
-    proxy.cutMessage(to, { silently })
+    void proxy.cutMessage(to, { silently })
     return `the next message of the ${whose} to the ${to}${silently ? ', silently' : ''}`
   },
   heal,

@@ -34,7 +34,7 @@ test.each(['server', 'client'] as const)(
   'a message to the %s that is torn breaks its link only',
   async (to) => {
     const [torn, other] = [await connect(), await connect()]
-    proxy.cutMessage(to)
+    void proxy.cutMessage(to)
     expect(await answer(torn, 'select 1 as n')).toBe('broken')
     expect(await answer(other, 'select 2 as n')).toEqual({ n: 2 })
   },
@@ -43,13 +43,13 @@ test.each(['server', 'client'] as const)(
 test.each(['server', 'client'] as const)(
   'torn silently to the %s, it says nothing more until it is calmed',
   async (to) => {
-    const client = await connect()
-    proxy.cutMessage(to, { silently: true })
+    const [client, other] = [await connect(), await connect()]
+    const torn = proxy.cutMessage(to, { silently: true })
     let heard: unknown
     void answer(client, 'select 1 as n').then((said) => {
       heard = said
     })
-    const other = await connect()
+    await torn
     expect(await answer(other, 'select 2 as n')).toEqual({ n: 2 })
     expect(heard).toBeUndefined()
     await proxy.calm()
@@ -60,7 +60,7 @@ test.each(['server', 'client'] as const)(
 test('what was asked for is taken back', async () => {
   const client = await connect()
   void proxy.cutAnswer(/select 3/)
-  proxy.cutMessage('server')
+  void proxy.cutMessage('server')
   proxy.delay(60_000)
   proxy.hold('')
   await proxy.set('blackhole')
