@@ -50,6 +50,8 @@ export interface ChaosResult {
 }
 
 const LEASE_MS = 2_000
+/** Acts that are verbs of ours: what they throw is judged. */
+const VERBS = ['operator', 'many', 'bulk']
 const POLL_MS = 1_000
 const BACKOFF_MS = 1_000
 /** After the last fault is healed everything ends within this. */
@@ -187,7 +189,7 @@ async function inflictAll(
       (error) => {
         log(`# ${act.atMs} ${act.fault} could not be done: ${String(error)}`)
         // A fault that meets another may fail; a verb that throws what it never should is a fault of ours.
-        if (act.fault === 'operator') mishaps.push(`an operator's verb threw ${String(error)}`)
+        if (VERBS.includes(act.fault)) mishaps.push(`an operator's verb threw ${String(error)}`)
       },
     )
     running.add(done)

@@ -2,6 +2,7 @@
 
 import type { Nemesis } from '../context.ts'
 import { block } from './block.ts'
+import { bulks } from './bulk.ts'
 import { deploy } from './deploy.ts'
 import { freeze } from './freeze.ts'
 import { kill } from './kill.ts'
@@ -25,4 +26,5 @@ export const NEMESES: readonly Nemesis[] = [
   refusal,
   restart,
   ...operator,
+  ...bulks,
 ]
