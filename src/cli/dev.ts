@@ -25,8 +25,9 @@ export function devCommand(shell: Shell): Command {
   return new Command('dev')
     .summary('run a PostgreSQL for this project, with Rowlock in it')
     .description(
-      'Run a PostgreSQL of this project below a folder, with Rowlock in it, until Ctrl-C; or for as long as a command ' +
-        'runs, which gets its address as DATABASE_URL. One that runs already is joined. For development, not for production.',
+      'Run a PostgreSQL of this project below a folder, with Rowlock in it, until Ctrl-C; or for as long as a ' +
+        'command runs, which gets its address as DATABASE_URL. One that runs already is joined. ' +
+        'For development, not for production.',
     )
     .argument('[command...]', 'behind --: a command and its arguments')
     .option('--folder <path>', 'where its data is', '.rowlock')

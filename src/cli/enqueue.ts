@@ -32,8 +32,8 @@ export function enqueueCommand(shell: Shell): Command {
   const command = new Command('enqueue')
     .summary('put a job in, or a file of them')
     .description(
-      'Put a job in, or, with --file, a file of them: all or none. Answers its id; a job that is there already, by its ' +
-        'dedupe key, is no error.',
+      'Put a job in, or, with --file, a file of them: all or none. Answers its id; ' +
+        'a job that is there already, by its dedupe key, is no error.',
     )
     .argument('[kind]', 'what the job is called')
     .argument('[input]', "JSON; '-' reads it from stdin (default: {})")
@@ -68,9 +68,9 @@ NDJSON: one object a line, as rowlock.enqueue_many takes it:
   {"kind": "send-email", "input": {"to": "…"}, "dedupe_key": "…", "delay": "10 minutes"}
 Names may be written as in SQL (dedupe_key) or as in TypeScript (dedupeKey); unknown ones are refused.
 
-CSV: a header, then a job a line. A column is a field of the job (kind, queue, dedupe_key, …), \`input\` (the whole input,
-as JSON), or a field of the input by its name (\`to\`, or \`input.to\`). Cells are text; \`amount:json\` reads a cell as JSON.
-An empty cell of a job's field is none.
+CSV: a header, then a job a line. A column is a field of the job (kind, queue, dedupe_key, …), \`input\` (the whole
+input, as JSON), or a field of the input by its name (\`to\`, or \`input.to\`). Cells are text; \`amount:json\` reads a
+cell as JSON. An empty cell of a job's field is none.
 
 Without --key all lines are one transaction, and one wrong line refuses all of them. With it, each step of at most
 1,000 jobs commits: run it again with the same key, file and options until it is done, and each line is enqueued once.`

@@ -66,7 +66,8 @@ function withoutTypeScript(name: string, error: unknown): UsageError {
       ? `this Node.js (${process.version}) does not read TypeScript by itself`
       : `this Node.js strips types only: ${(error as Error).message}`
   return new UsageError(
-    `${name}: ${why}. Type:\n  npm i -D tsx\n  then the same again (from 22.18 on, Node.js needs no loader for plain types).\n` +
+    `${name}: ${why}. Type:\n  npm i -D tsx\n` +
+      '  then the same again (from 22.18 on, Node.js needs no loader for plain types).\n' +
       `  With another loader: node --import LOADER node_modules/.bin/rowlock work ${name}`,
   )
 }

@@ -13,13 +13,14 @@ const COLOURS = { debug: 'dim', info: 'green', warn: 'yellow', error: 'red' } as
 
 export function workLog(shell: Shell): WorkLog {
   const { stdout, stderr } = shell.io
+  const paint = shell.talkPaint
   const sink = shell.isJson ? stdout : stderr
   const write = (level: keyof typeof COLOURS) => (fields: object, message: string) => {
     const at = new Date().toISOString()
     if (shell.isJson) sink.write(`${JSON.stringify({ level, time: at, message, ...fields })}\n`)
     else
       sink.write(
-        `${shell.talkPaint('dim', at.slice(11, 19))} ${shell.talkPaint(COLOURS[level], level.padEnd(5))} ${forPeople(fields, message)}\n`,
+        `${paint('dim', at.slice(11, 19))} ${paint(COLOURS[level], level.padEnd(5))} ${forPeople(fields, message)}\n`,
       )
   }
   return {

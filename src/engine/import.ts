@@ -28,7 +28,7 @@ export interface Progress {
 }
 
 /** An import as the database knows it. */
-export interface ImportRow {
+interface ImportRow {
   readonly key: string
   readonly lines: number
   readonly jobs: number
@@ -67,8 +67,8 @@ export class ImportStopped extends Error {
 /**
  * Put all jobs of these lines in, or none: one transaction, however many there are.
  *
- * Errors: DATABASE_UNAVAILABLE when the connection was lost and nothing has happened; OUTCOME_UNKNOWN when nobody can be
- * asked whether it has; ImportStopped, and whatever the lines throw: nothing has happened.
+ * Errors: DATABASE_UNAVAILABLE when the connection was lost and nothing has happened; OUTCOME_UNKNOWN when nobody can
+ * be asked whether it has; ImportStopped, and whatever the lines throw: nothing has happened.
  * Source: sql/functions/store.sql
  */
 export async function importTogether(
@@ -282,7 +282,8 @@ const longer = ({ key, lines }: ImportRow, line: number) =>
 
 const shorter = ({ key, lines }: ImportRow, found: number) =>
   refused(
-    `Under the key ${key} ${lines.toLocaleString('en')} lines were imported; this file has only ${found}: it is another.`,
+    `Under the key ${key} ${lines.toLocaleString('en')} lines were imported; this file has only ${found}: ` +
+      'it is another.',
   )
 
 /** A number with an exponent: jsonb writes it out, so its text may be large though this one is not. */

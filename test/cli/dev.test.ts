@@ -93,7 +93,7 @@ const isThere = (url: string) =>
   )
 
 describe('rowlock dev', () => {
-  test('prints the address and nothing else, has Rowlock in it, ends cleanly with Ctrl-C, and keeps the data', async () => {
+  test('prints the address and no more, has Rowlock in it, ends with Ctrl-C, and keeps the data', async () => {
     const folder = project('stays')
     const first = dev([], folder)
     const url = await urlOf(first)

@@ -1,5 +1,5 @@
-// `rowlock enqueue --file`: what is wrong is said with its line, nothing is half done without a word, and whatever kills
-// an import with a key, its next run does the rest.
+// `rowlock enqueue --file`: what is wrong is said with its line, nothing is half done without a word, and whatever
+// kills an import with a key, its next run does the rest.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -37,7 +37,8 @@ const run = (args: readonly string[], input?: string) =>
 const inputs = async () =>
   (
     await db.sql(
-      'select coalesce(w.input, p.body) as input from rowlock.waiting w left join rowlock.payload p on p.job_id = w.id order by w.id',
+      `select coalesce(w.input, p.body) as input
+         from rowlock.waiting w left join rowlock.payload p on p.job_id = w.id order by w.id`,
     )
   ).map(({ input }) => input)
 const numbered = (n: number) =>
