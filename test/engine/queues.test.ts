@@ -103,8 +103,9 @@ describe('the list', () => {
 
 describe('a queue', () => {
   test('that nobody ever used is a row of defaults in SQL; in TypeScript a name that is refused', async () => {
+    await enqueue(db, { queue: 'the next one by name' })
     const [row] = await db.sql(`select * from rowlock.queues('nobody')`)
-    expect(row).toMatchObject({ queue: 'nobody', is_known: false, due: '0', retention_days: 7 })
+    expect(row).toMatchObject({ queue: 'nobody', is_known: false, due: '0', oldest_due_at: null })
     await enqueue(db, { queue: 'email' })
     const refused = expect(rowlock.queue('emial')).rejects
     await refused.toMatchObject({ code: 'QUEUE_NOT_FOUND' })
