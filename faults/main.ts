@@ -17,12 +17,12 @@ const HELP = `usage: npm run faults -- [--seconds N] [--seed S] [--json] [--faul
   --seed S       what breaks, when and how; default: a fresh one, which is printed
   --json         one line of JSON with all figures; otherwise the figures as a list
   --faults a,b   only these: ${NEMESES.map(({ name }) => name).join(', ')}
-  --replay FILE  the log of a run: its acts again, at the same times
+  --replay FILE  the log of a run: its acts again, at the same times, with its seed
 `
 
 const { values } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '60' },
+    seconds: { type: 'string' },
     seed: { type: 'string' },
     json: { type: 'boolean', default: false },
     faults: { type: 'string' },
@@ -34,8 +34,14 @@ if (values.help) {
   process.stdout.write(HELP)
   process.exit(0)
 }
-const seconds = Number(values.seconds)
-const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed)
+const log = values.replay === undefined ? '' : readFileSync(values.replay, 'utf8')
+/** The first line of a log says what its run was like. */
+const was = (log === '' ? {} : JSON.parse(log.slice(0, log.indexOf('\n')))) as {
+  seed?: number
+  seconds?: number
+}
+const seconds = Number(values.seconds ?? was.seconds ?? 60)
+const seed = Number(values.seed ?? was.seed ?? Math.floor(Math.random() * 2 ** 31))
 if (!(seconds > 0) || !Number.isInteger(seed)) {
   process.stderr.write(`--seconds and --seed take numbers\n\n${HELP}`)
   process.exit(2)
@@ -44,8 +50,7 @@ if (!(seconds > 0) || !Number.isInteger(seed)) {
 const folder = join(fileURLToPath(new URL('../', import.meta.url)), 'artifacts/faults')
 mkdirSync(folder, { recursive: true })
 const logPath = join(folder, `seed-${seed}.acts`)
-const lines: string[] = []
-const log = (line: string) => void lines.push(line)
+const lines = [JSON.stringify({ seed, seconds })]
 process.stderr.write(`seed ${seed}, ${seconds} s; the acts are in ${logPath}\n`)
 
 const cluster = await startCluster()
@@ -59,9 +64,9 @@ try {
     url: cluster.url,
     restart: cluster.restart,
     complaints: cluster.complaints,
-    log,
+    log: (line) => void lines.push(line),
     ...(values.faults !== undefined && { faults: values.faults.split(',') }),
-    ...(values.replay !== undefined && { acts: planFrom(readFileSync(values.replay, 'utf8')) }),
+    ...(values.replay !== undefined && { acts: planFrom(log) }),
   }
   const result = await runChaos(options).finally(() => writeFileSync(logPath, `${lines.join('\n')}\n`))
   const account = accountOf(seconds, seed, result)
