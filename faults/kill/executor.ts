@@ -1,16 +1,16 @@
-// Counts the statements that this process sends to the queue, and ends it by SIGKILL at the point it was told. Nothing
-// in Rowlock knows of it: it stands between Rowlock and the driver.
+// Counts the statements that this process sends to the queue, and ends it by SIGKILL at the point it was told, or lets
+// the server be killed. Nothing in Rowlock knows of it: it stands between Rowlock and the driver.
 
 import pg from 'pg'
-import { labelOf, type Moment, type Point } from './points.ts'
+import { labelOf, type Moment, type Order } from './points.ts'
 
 /** How often each name has come up. */
 export const counts = new Map<string, number>()
 
-/** A moment has come. Ends the process when it is the one. */
-export function reached(label: string, point: Point | undefined): void {
+/** A moment of a handler has come. */
+export function reached(label: string, order: Order): void {
   const nth = count(label)
-  if (point?.label === label && point.nth === nth) die()
+  if (order.point?.label === label && order.point.nth === nth) strike(order)
 }
 
 function count(label: string): number {
@@ -19,7 +19,16 @@ function count(label: string): number {
   return nth
 }
 
-function die(): never {
+/** Long enough for whoever started us to kill the server. */
+const CRASH_MS = 200
+
+function strike({ whose }: Order): void {
+  if (whose === 'server') {
+    process.send!({ crash: true })
+    // Nothing of this process happens meanwhile.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CRASH_MS)
+    return
+  }
   process.kill(process.pid, 'SIGKILL')
   // The signal is on its way; nothing more is to happen.
   for (;;);
@@ -28,7 +37,8 @@ function die(): never {
 type Query = (this: pg.Client, ...args: unknown[]) => unknown
 
 /** From now on every statement of Rowlock's sessions is counted. */
-export function watch(point: Point | undefined): void {
+export function watch(order: Order): void {
+  const { point } = order
   const prototype = pg.Client.prototype as unknown as { query: Query }
   const original = prototype.query
   prototype.query = function (...args) {
@@ -37,11 +47,11 @@ export function watch(point: Point | undefined): void {
     const label = labelOf(text)
     const nth = count(label)
     const isIt = (moment: Moment) => point?.label === label && point.nth === nth && point.moment === moment
-    if (isIt('before')) die()
+    if (isIt('before')) strike(order)
     const answer = original.apply(this, args)
     // The driver writes at the end of this turn; the answer cannot have been read before the next.
-    if (isIt('sent')) setImmediate(die)
-    return isIt('answered') ? (answer as Promise<unknown>).then(die, die) : answer
+    if (isIt('sent')) setImmediate(() => strike(order))
+    return isIt('answered') ? (answer as Promise<unknown>).finally(() => strike(order)) : answer
   }
 }
 

@@ -27,6 +27,8 @@ export interface Order {
   readonly queue: string
   /** Absent: it lives, and says what it sent. */
   readonly point?: Point
+  /** Who dies at the point. */
+  readonly whose: 'process' | 'server'
 }
 
 /** The name of a statement: the verb it calls, or its first words. */

@@ -15,7 +15,7 @@ import type { Errand, Order, Point } from './points.ts'
 /** What became of one victim. */
 export interface Ended {
   readonly pid: number
-  /** By our hand; a point that it never came to lets it live. */
+  /** It, or the server; a point that it never came to lets both live. */
   readonly wasKilled: boolean
   /** How often each statement and moment came up, of one that lived. */
   readonly counts: readonly (readonly [string, number])[]
@@ -30,9 +30,14 @@ export class Trial {
   readonly #mishaps: string[] = []
   readonly #queues: string[] = []
 
-  constructor(stage: Stage, url: string) {
+  readonly #crash: (() => Promise<void>) | undefined
+  #crashing: Promise<void> = Promise.resolve()
+
+  /** `crash`: kills the server, and brings it back; then it is the server that dies at each point. */
+  constructor(stage: Stage, url: string, crash?: () => Promise<void>) {
     this.#stage = stage
     this.#url = url
+    this.#crash = crash
   }
 
   /** Prepare its queue, send it, and wait for its end. */
@@ -41,7 +46,16 @@ export class Trial {
     this.#queues.push(queue, `${queue}-many`)
     if (errand !== 'produce') await this.#fill(queue)
     if (errand === 'reap') await this.#lose(queue)
-    return this.#run({ url: this.#url, errand, queue, ...(point !== undefined && { point }) })
+    const whose = this.#crash === undefined ? 'process' : 'server'
+    const ended = await this.#run({
+      url: this.#url,
+      errand,
+      queue,
+      whose,
+      ...(point !== undefined && { point }),
+    })
+    await this.#crashing
+    return ended
   }
 
   /** One of each sort. */
@@ -84,6 +98,7 @@ export class Trial {
     })
     let counts: [string, number][] = []
     let stderr = ''
+    let wasStruck = false
     child.stderr!.on('data', (data) => {
       stderr += data
     })
@@ -94,7 +109,15 @@ export class Trial {
         answered?: { ref: string; id: string; created: boolean }[]
         counts?: [string, number][]
         mishap?: string
+        failed?: string[]
+        crash?: true
       }
+      if (said.crash) {
+        wasStruck = true
+        this.#crashing = this.#crash!()
+      }
+      for (const ref of said.failed ?? [])
+        this.#calls.set(ref, { ...this.#calls.get(ref)!, answer: 'failed' })
       for (const ref of said.asks ?? []) {
         this.#calls.set(ref, { ref, answer: 'unknown', inTransaction: said.inTransaction === true })
       }
@@ -110,7 +133,7 @@ export class Trial {
         this.#deaths.push({ pid: child.pid!, at: Date.now() })
         if (!wasKilled && code !== 0)
           this.#mishaps.push(`a victim ended with ${code}: ${stderr.slice(0, 1_000)}`)
-        resolve({ pid: child.pid!, wasKilled, counts })
+        resolve({ pid: child.pid!, wasKilled: wasKilled || wasStruck, counts })
       })
     })
   }

@@ -2,18 +2,19 @@
 // over IPC what it asks for and what it was answered.
 
 import pg from 'pg'
-import { createRowlock, type Enqueued } from '../../src/index.ts'
+import { createRowlock, type Enqueued, isRowlockError } from '../../src/index.ts'
 import { jobs } from '../jobs.ts'
 import { openLedger } from '../ledger.ts'
 import { counts, reached, watch } from './executor.ts'
 import { handlersOf } from './handlers.ts'
 import type { Order } from './points.ts'
 
-const { url, errand, queue, point } = JSON.parse(process.env.FAULTS_VICTIM!) as Order
+const order = JSON.parse(process.env.FAULTS_VICTIM!) as Order
+const { url, errand, queue } = order
 const say = (message: object) => process.send!(message)
 process.on('disconnect', () => process.exit(99))
 process.on('unhandledRejection', (error) => say({ mishap: `unhandled rejection: ${String(error)}` }))
-watch(point)
+watch(order)
 
 const rowlock = createRowlock({ connectionString: url })
 if (errand === 'produce') await produce()
@@ -31,7 +32,12 @@ async function produce(): Promise<void> {
     call: () => Promise<readonly Enqueued[]>,
   ) => {
     say({ asks: refs, inTransaction })
-    const answers = await call()
+    const answers = await call().catch((error) => {
+      // Nothing was sent: it is sure not to be there. Everything else is unknown.
+      if (isRowlockError(error, 'DATABASE_UNAVAILABLE')) say({ failed: refs })
+      return undefined
+    })
+    if (answers === undefined) return
     say({ answered: refs.map((ref, n) => ({ ref, ...answers[n]! })) })
   }
   const task = (n: string) => ({ ref: `${queue} ${n}`, luck: 0 })
@@ -53,15 +59,16 @@ async function produce(): Promise<void> {
   )
   const own = task('beside a row')
   const client = new pg.Client({ connectionString: url, application_name: 'victim' })
-  await client.connect()
+  client.on('error', () => {})
   await ask([own.ref], true, async () => {
+    await client.connect()
     await client.query('begin')
     await client.query('insert into faults.asked (ref) values ($1)', [own.ref])
     const answer = await rowlock.in(client).enqueue(jobs.quick, own, { queue })
     await client.query('commit')
     return [answer]
   })
-  await client.end()
+  await client.end().catch(() => {})
 }
 
 /** Works until all but the slow job have ended, and then shuts down. */
@@ -73,19 +80,19 @@ async function work(): Promise<void> {
     maintenance: 200,
     listen: false,
     queues: { [queue]: { concurrency: 4, prefetch: 4 } },
-    handlers: handlersOf(ledger, (label) => reached(label, point), 60_000),
+    handlers: handlersOf(ledger, (label) => reached(label, order), 60_000),
     logger: { debug() {}, info() {}, warn() {}, error: (fields, message) => say({ log: message, fields }) },
   })
   await worker.start()
-  const book = new pg.Client({ connectionString: url, application_name: 'ledger' })
-  await book.connect()
+  const book = new pg.Pool({ connectionString: url, application_name: 'ledger', max: 1 })
+  book.on('error', () => {})
   const isBusy = `select count(*)::integer as left from rowlock.job
                    where queue = $1 and kind <> 'slow' and state in ('queued', 'retryable', 'running')`
-  const until = performance.now() + 15_000
+  const until = performance.now() + 20_000
   const beats = () => counts.get('heartbeat') ?? 0
   while (performance.now() < until) {
-    const { rows } = await book.query(isBusy, [queue])
-    if (rows[0].left === 0 && beats() >= 2) break
+    const { rows } = await book.query(isBusy, [queue]).catch(() => ({ rows: [{ left: 1 }] }))
+    if (rows[0]?.left === 0 && beats() >= 2) break
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
   await worker.stop({ grace: 50 })

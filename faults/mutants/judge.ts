@@ -21,6 +21,7 @@ export async function judge(trials: Trials, mutant: Mutant, files?: readonly str
   const isCaught = files ? failed.length > 0 : failed.includes(mutant.caughtBy)
   const word = isCaught ? 'caught  ' : 'SURVIVED'
   const by = files || isCaught ? '' : `; not missed by ${mutant.caughtBy}`
-  const line = `${word} ${mutant.file}: ${mutant.name} (${seconds} s, ${ran} ran${by}) ${says}`.trim()
+  const line =
+    `${word} ${mutant.file}: ${mutant.name} (${seconds} s, ${ran} ran${by}) ${isCaught ? '' : says}`.trim()
   return { isCaught, line, failed }
 }

@@ -1,6 +1,6 @@
 // `npm run mutants`: takes out each guard of the list and runs the test that must miss it. A survivor is a missing test.
 //
-//   npm run mutants -- [words that its name or file has …] [--explore test/engine/claim.test.ts …]
+//   npm run mutants -- [words that its name or file has …] [--from file] [--explore test/engine/claim.test.ts …]
 //
 // --explore runs all tests of these files instead, and says which of them fail.
 
@@ -16,9 +16,10 @@ import { Trials } from './trial.ts'
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { explore: { type: 'string', multiple: true } },
+  options: { explore: { type: 'string', multiple: true }, from: { type: 'string', default: '' } },
 })
-const chosen = MUTANTS.filter(({ name, file }) =>
+const first = MUTANTS.findIndex(({ file }) => file.includes(values.from))
+const chosen = MUTANTS.slice(Math.max(0, first)).filter(({ name, file }) =>
   positionals.every((word) => `${file} ${name}`.toLowerCase().includes(word.toLowerCase())),
 )
 const dataDir = mkdtempSync(join(tmpdir(), 'rowlock-mutants-'))

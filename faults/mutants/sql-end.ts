@@ -42,7 +42,10 @@ export const END_GUARDS = [
       'a queue without history keeps no input of the done',
       'q.name = g.queue and q.retention_days = 0',
       'false',
-      MODEL,
+      faults(
+        'guards',
+        'an end in a queue without history keeps the input of a dead letter, and of nothing else',
+      ),
     ],
     [
       'a start that is known is not guessed',
@@ -51,12 +54,6 @@ export const END_GUARDS = [
       faults('guards', 'an end keeps a start that is known'),
     ],
     ['no job started before its claim', 'greatest(g.claimed_at, v_now', 'greatest(null, v_now', MODEL],
-    [
-      'complete reads by index',
-      'set enable_seqscan = off',
-      'set enable_seqscan = on',
-      engine('plan', 'plans of complete: no table is read through'),
-    ],
   ]),
   ...guardsOf('settle', [
     [
@@ -152,10 +149,7 @@ export const END_GUARDS = [
       'a request that came since is left',
       'array_agg(f.id) filter (where f.asked),',
       'array_agg(f.id),',
-      engine(
-        'cancel',
-        'a running job that goes back by snooze { after_ms: +0 } while the request is in flight is cancelled by the next sweep',
-      ),
+      faults('guards', 'an end that did not see a request to cancel leaves it to the sweep'),
     ],
     [
       'a queue without history keeps no input of the failed',
@@ -180,7 +174,7 @@ export const END_GUARDS = [
       'perform rowlock.wake(v_woken, v_due);',
       'null;',
       faults(
-        'guards',
+        'notices',
         'a notice comes of an enqueue, and of what is put back, where somebody sleeps beyond it',
       ),
     ],
@@ -238,10 +232,7 @@ export const END_GUARDS = [
       `      v_moved := '[]';
 `,
       '',
-      engine(
-        'history',
-        'a missing day is made by finish itself, and nothing of the batch is lost or doubled',
-      ),
+      faults('guards', 'an end of many answers each once, though a missing day made it begin anew'),
     ],
   ]),
   ...guardsOf('settle_each', [

@@ -8,7 +8,7 @@ export const LEASE_GUARDS = [
       'hold names the claim',
       'r.id = p_id and r.claim_id = p_claim_id',
       'r.id = p_id',
-      engine('reap', 'a handler’s transaction that begins after the job was given back is refused'),
+      faults('guards', 'an end in a transaction cannot begin under an older claim'),
     ],
     [
       'hold locks',
@@ -62,7 +62,7 @@ export const LEASE_GUARDS = [
       'one reaper at a time',
       `not pg_try_advisory_xact_lock(rowlock.lock_key('reap'))`,
       'false',
-      engine('reap', 'two reapers never work at once, and one that finds another leaves at once'),
+      faults('upkeep', 'the reaper does nothing while another is at work, though there is more to do'),
     ],
     [
       'the reaper passes a living session by',
@@ -136,7 +136,7 @@ export const LEASE_GUARDS = [
 `,
       `
 `,
-      faults('guards', 'the reaper stops at its limit'),
+      faults('upkeep', 'the reaper stops at its limit'),
     ],
     [
       'the reaper reads the one clock',
@@ -177,7 +177,7 @@ export const LEASE_GUARDS = [
       '(w.started_at, w.id) < (v_started_at, p_worker_id) and',
       '',
       faults(
-        'guards',
+        'upkeep',
         'a worker that is the eldest is on duty; an elder whose lease is over is not waited for',
       ),
     ],
@@ -186,7 +186,7 @@ export const LEASE_GUARDS = [
       'p_worker_id) and w.expires_at > v_now',
       'p_worker_id)',
       faults(
-        'guards',
+        'upkeep',
         'a worker that is the eldest is on duty; an elder whose lease is over is not waited for',
       ),
     ],
@@ -211,13 +211,13 @@ export const LEASE_GUARDS = [
       'retiring lengthens no lease',
       'least(w.expires_at, v_now)',
       'greatest(w.expires_at, v_now)',
-      faults('guards', 'a worker that retires lengthens no lease, and takes its flags along'),
+      faults('upkeep', 'a worker that retires lengthens no lease, and takes its flags along'),
     ],
     [
       'who retires takes its flags along',
       'delete from rowlock.sleeper s where s.worker_id = p_worker_id;',
       '',
-      faults('guards', 'a worker that retires lengthens no lease, and takes its flags along'),
+      faults('upkeep', 'a worker that retires lengthens no lease, and takes its flags along'),
     ],
   ]),
   ...guardsOf('sweep', [
@@ -245,37 +245,37 @@ export const LEASE_GUARDS = [
       'a kept key goes when it is due',
       'where k.until <= v_now',
       'where false',
-      faults('guards', 'the sweep frees kept keys that are due, and no others'),
+      faults('upkeep', 'the sweep frees kept keys that are due, and no others'),
     ],
     [
       'a key without an end stays',
       'where k.until <= v_now',
       'where k.until is null or k.until <= v_now',
-      faults('guards', 'the sweep frees kept keys that are due, and no others'),
+      faults('upkeep', 'the sweep frees kept keys that are due, and no others'),
     ],
     [
       'flags of workers that are gone are lowered',
       'where not exists (select from rowlock.worker w where w.id = s.worker_id)',
       'where false',
-      faults('guards', 'the sweep lowers the flags of workers that are gone, and drops old records'),
+      faults('upkeep', 'the sweep lowers the flags of workers that are gone, and drops old records'),
     ],
     [
       'the sweep skips waiting jobs that others hold',
       'where w.id = v_request.job_id for update skip locked',
       'where w.id = v_request.job_id for update',
-      faults('guards', 'the sweep passes waiting jobs, dead letters and keys by that somebody holds'),
+      faults('upkeep', 'the sweep passes waiting jobs, dead letters and keys by that somebody holds'),
     ],
     [
       'the sweep skips dead letters that others hold',
       'where d.id = v_request.job_id for update skip locked',
       'where d.id = v_request.job_id for update',
-      faults('guards', 'the sweep passes waiting jobs, dead letters and keys by that somebody holds'),
+      faults('upkeep', 'the sweep passes waiting jobs, dead letters and keys by that somebody holds'),
     ],
     [
       'the sweep skips keys that others hold',
       'order by k.queue, k.key limit p_limit for update skip locked',
       'order by k.queue, k.key limit p_limit for update',
-      faults('guards', 'the sweep passes waiting jobs, dead letters and keys by that somebody holds'),
+      faults('upkeep', 'the sweep passes waiting jobs, dead letters and keys by that somebody holds'),
     ],
     [
       'a job that was claimed just now keeps its request',
@@ -290,7 +290,7 @@ export const LEASE_GUARDS = [
       'old records of operators go',
       `o.at < v_now - interval '90 days'`,
       'false',
-      faults('guards', 'the sweep lowers the flags of workers that are gone, and drops old records'),
+      faults('upkeep', 'the sweep lowers the flags of workers that are gone, and drops old records'),
     ],
   ]),
   ...guardsOf('make_days', [

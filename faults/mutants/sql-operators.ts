@@ -68,7 +68,7 @@ export const OPERATORS_GUARDS = [
       'a redrive wakes',
       'perform rowlock.wake(v_queues, v_now);',
       'null;',
-      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+      faults('notices', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
     ],
   ]),
   ...guardsOf('discard_many', [
@@ -126,7 +126,7 @@ export const OPERATORS_GUARDS = [
       'a retry wakes',
       'perform rowlock.wake(v_queues, v_now);',
       'null;',
-      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+      faults('notices', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
     ],
   ]),
   ...guardsOf('run_now_many', [
@@ -135,7 +135,7 @@ export const OPERATORS_GUARDS = [
       'run now wakes',
       'perform rowlock.wake(v_queues, v_now);',
       'null;',
-      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+      faults('notices', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
     ],
   ]),
   ...guardsOf('prioritize_many', [
@@ -200,7 +200,7 @@ export const OPERATORS_GUARDS = [
       'a resume wakes',
       `perform rowlock.wake(array[p_queue], '-infinity');`,
       '',
-      faults('guards', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
+      faults('notices', 'a notice comes of a resume, a redrive, a retry and a job that is to run now'),
     ],
   ]),
 ]

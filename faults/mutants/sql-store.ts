@@ -63,7 +63,7 @@ export const STORE_GUARDS = [
       'perform rowlock.wake(v_queues, v_due);',
       'null;',
       faults(
-        'guards',
+        'notices',
         'a notice comes of an enqueue, and of what is put back, where somebody sleeps beyond it',
       ),
     ],
@@ -126,7 +126,7 @@ export const STORE_GUARDS = [
       `current_setting('transaction_isolation') not in ('read committed', 'read uncommitted')`,
       'false',
       faults(
-        'guards',
+        'notices',
         'a notice goes to everybody from a stricter isolation, which sees no flag raised since',
       ),
     ],
@@ -135,7 +135,7 @@ export const STORE_GUARDS = [
       'where s.queue = q.queue and s.until > p_at)',
       'where s.queue = q.queue)',
       faults(
-        'guards',
+        'notices',
         'a notice is not sent for one of two queues whose sleeper wakes up before the job is due',
       ),
     ],
@@ -143,7 +143,7 @@ export const STORE_GUARDS = [
       'a flag counts while its worker lives',
       'and w.expires_at > v_now',
       '',
-      faults('guards', 'a notice is not sent to a worker whose lease is over'),
+      faults('notices', 'a notice is not sent to a worker whose lease is over'),
     ],
   ]),
   ...guardsOf('commit_durably', [
@@ -167,10 +167,7 @@ export const STORE_GUARDS = [
       'a job frees no key but its own',
       'and d.job_id = k.job_id',
       '',
-      engine(
-        'dedupe',
-        'a key is free again when its job has ended a dead letter that is discarded frees no key that another job has taken since',
-      ),
+      faults('guards', 'a key that another job has outlives the end of a job that had it before'),
     ],
     [
       'a key that is kept stays',

@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { inspect } from 'node:util'
 import pg from 'pg'
 import { createVitest, type TestModule, type Vitest } from 'vitest/node'
 import { Database } from '../../src/engine/database.ts'
@@ -87,7 +88,10 @@ export class Trials {
     return {
       failed: ran.filter(({ state }) => state === 'failed').map((one) => one.name),
       ran: ran.length,
-      says: unhandledErrors.map(String).join('\n').slice(0, 2_000),
+      says: unhandledErrors
+        .map((error) => inspect(error))
+        .join('\n')
+        .slice(0, 2_000),
     }
   }
 

@@ -4,7 +4,6 @@
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import {
-  endLease,
   enqueue,
   enqueueMany,
   type Hand,
@@ -12,10 +11,10 @@ import {
   type Row,
   register,
   stateOf,
+  untilBlocked,
   verb,
 } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
-import { until } from '../support/until.ts'
 
 let db: TestRowlock
 let hand: Hand
@@ -176,6 +175,34 @@ describe('an end', () => {
     expect(Math.abs(await dueIn(job.id))).toBeLessThan(60)
   })
 
+  test('that did not see a request to cancel leaves it to the sweep', async () => {
+    const job = await running()
+    await hold('running', 'id', job.id)
+    const failed = fail(job)
+    await untilBlocked(db)
+    // The end looked before, and is about to give up what ended jobs leave behind.
+    expect(await call('rowlock.cancel($1)', [job.id])).toBe('requested')
+    await other.query('rollback')
+    expect((await failed)[0]).toMatchObject({ to: 'retryable' })
+    await call('rowlock.sweep()')
+    expect(await stateOf(db, job.id)).toBe('cancelled')
+  })
+
+  test('of many answers each once, though a missing day made it begin anew', async () => {
+    await call(`rowlock.set_queue('brief', '{"retention_days": 1}')`)
+    await enqueueMany(db, [{}, { queue: 'brief' }])
+    const jobs = (await hand.claim([{}, { queue: 'brief' }])).jobs
+    const [kept, brief] = ['default', 'brief'].map((queue) => jobs.find((job) => job.queue === queue)!)
+    await db.sql(`do $$ declare v_name text; begin
+      for v_name in select d.name from rowlock.day_tables(clock_timestamp(), 1) as d where d.class = 1 loop
+        execute format('drop table rowlock.%I', v_name);
+      end loop;
+    end $$`)
+    const outcomes = { fail: [held(kept!, { cause: 'Error' })], snooze: [held(brief!, { after_ms: 0 })] }
+    const { moved } = await call('rowlock.finish($1)', [JSON.stringify(outcomes)])
+    expect(moved.map(({ id }: Row) => id)).toEqual([kept!.id, brief!.id])
+  })
+
   test('waits as its backoff says for just this failure', async () => {
     const job = await running({ backoff: { type: 'list', delays_ms: [60_000, 7_200_000] } })
     await fail(job)
@@ -234,6 +261,14 @@ describe('an end', () => {
 })
 
 describe('an end in a transaction', () => {
+  test('cannot begin under an older claim', async () => {
+    await enqueue(db)
+    const [old] = (await claimAll()).jobs
+    await verb(db, 'hand_back', [held(old!)])
+    await claimAll()
+    expect(await db.refusal('select rowlock.hold($1, $2)', [old!.id, old!.claim_id])).toBe('RL020')
+  })
+
   test('is refused to who does not hold', async () => {
     await enqueue(db)
     const [job] = (await claimAll()).jobs
@@ -278,76 +313,13 @@ describe('start', () => {
   })
 })
 
-describe('the reaper', () => {
-  test('stops at its limit', async () => {
-    await enqueueMany(db, [{}, {}, {}])
-    await claimAll()
-    await endLease(db, hand)
-    expect(await call('rowlock.reap(2)')).toHaveLength(2)
-    expect(await call('rowlock.reap(2)')).toHaveLength(1)
-  })
-})
-
-describe('a worker', () => {
-  test('that retires lengthens no lease, and takes its flags along', async () => {
-    await enqueue(db)
-    await claimAll()
-    await endLease(db, hand)
-    await call(`rowlock.sleep($1, array['default'], now() + interval '1 hour')`, [hand.id])
-    const before = await db.sql('select expires_at from rowlock.worker')
-    expect(await call('rowlock.retire($1)', [hand.id])).toBe(false)
-    expect(await db.sql('select expires_at from rowlock.worker')).toEqual(before)
-    expect(await db.sql('select from rowlock.sleeper')).toEqual([])
-  })
-
-  test('that is the eldest is on duty; an elder whose lease is over is not waited for', async () => {
-    const duty = async (one: Hand) => (await call('rowlock.heartbeat($1)', [one.id])).duty_in_ms
-    const younger = await register(db)
-    expect(await duty(hand)).toBe(0)
-    expect(await duty(younger)).toBeGreaterThan(0)
-    await endLease(db, hand)
-    expect(await duty(younger)).toBe(0)
-  })
-})
-
-describe('the sweep', () => {
-  test('passes waiting jobs, dead letters and keys by that somebody holds', async () => {
-    const { ids } = await enqueueMany(db, [{}, { max_attempts: 1, kind: 'dead' }])
-    const [dead] = (await claimAll(['dead'])).jobs
-    await verb(db, 'fail', [held(dead!, { cause: 'Error' })])
-    await db.sql(
-      'insert into rowlock.cancel_request (job_id, requested_at) select id, now() from rowlock.job',
-    )
-    await db.sql(`insert into rowlock.dedupe values ('default', 'kept', 1, now() - interval '1 s')`)
-    await other.query('begin')
-    for (const table of ['waiting', 'dead_letter', 'dedupe']) {
-      await other.query(`select from rowlock.${table} for update`)
-    }
-    expect(await call('rowlock.sweep()', [], impatient as never)).toMatchObject({ cancelled: 0, keys: 0 })
-    await other.query('rollback')
-    expect(await call('rowlock.sweep()')).toMatchObject({ cancelled: 2, keys: 1 })
-    for (const id of ids) expect(await stateOf(db, id)).toBe('cancelled')
-  })
-
-  test('frees kept keys that are due, and no others', async () => {
-    await db.sql(
-      `insert into rowlock.dedupe values ('default', 'due', 1, now() - interval '1 s'),
-         ('default', 'kept', 1, now() + interval '1 hour'), ('default', 'live', 1, null)`,
-    )
-    await call('rowlock.sweep()')
-    expect(await db.sql('select key from rowlock.dedupe order by key')).toEqual([
-      { key: 'kept' },
-      { key: 'live' },
-    ])
-  })
-
-  test('lowers the flags of workers that are gone, and drops old records', async () => {
-    await call(`rowlock.sleep(gen_random_uuid(), array['default'], now() + interval '1 hour')`)
-    await call(`rowlock.sleep($1, array['default'], now() + interval '1 hour')`, [hand.id])
-    await db.sql(
-      `insert into rowlock.audit (at, verb) values (now() - interval '91 days', 'pause'), (now(), 'pause')`,
-    )
-    expect(await call('rowlock.sweep()')).toMatchObject({ flags: 1, audit: 1 })
+describe('a key that another job has', () => {
+  test('outlives the end of a job that had it before', async () => {
+    await enqueue(db, { dedupe_key: 'a' })
+    const [job] = (await claimAll()).jobs
+    await db.sql('update rowlock.dedupe set job_id = 77')
+    await verb(db, 'complete', [held(job!)])
+    expect(await db.sql('select job_id::text as id from rowlock.dedupe')).toEqual([{ id: '77' }])
   })
 })
 
@@ -357,79 +329,5 @@ describe('a key that is kept until an instant', () => {
     await db.sql(`update rowlock.dedupe set until = now() + interval '1 hour'`)
     await verb(db, 'complete', [held((await claimAll()).jobs[0]!)])
     expect(await db.sql('select job_id::text as id from rowlock.dedupe')).toEqual([{ id }])
-  })
-})
-
-describe('a notice', () => {
-  const notices: string[] = []
-  beforeAll(async () => {
-    const listener = await db.session()
-    listener.on('notification', ({ payload }) => void notices.push(payload!))
-    await listener.query(`do $$ begin execute format('listen %I', rowlock.channel()); end $$`)
-  })
-  /** The notices of queues that came since, up to one of our own. */
-  const heard = async () => {
-    await call(`pg_notify(rowlock.channel(), 'over')`)
-    await until('the last notice has come', () => notices.includes('over'))
-    return notices.splice(0).filter((one) => one.startsWith('queue '))
-  }
-  const sleepFor = (length: string, worker = hand.id) =>
-    call(`rowlock.sleep($1, array['default'], now() + $2::interval)`, [worker, length])
-
-  test('comes of an enqueue, and of what is put back, where somebody sleeps beyond it', async () => {
-    const id = await enqueue(db)
-    expect(await heard()).toEqual([])
-    const [job] = (await claimAll()).jobs
-    await sleepFor('1 minute')
-    await enqueue(db)
-    expect(await heard()).toEqual(['queue default'])
-    await enqueue(db, { delay: '1 hour' })
-    expect(await heard()).toEqual([])
-    await verb(db, 'snooze', [held(job!, { after_ms: 5 })])
-    expect(await heard()).toEqual(['queue default'])
-    expect(await stateOf(db, id)).toBe('queued')
-  })
-
-  test('comes of a resume, a redrive, a retry and a job that is to run now', async () => {
-    await enqueueMany(db, [{ max_attempts: 1 }, {}])
-    const { jobs } = await claimAll()
-    await verb(db, 'fail', [held(jobs[0]!, { cause: 'Error' })])
-    await verb(db, 'complete', [held(jobs[1]!)])
-    const later = await enqueue(db, { delay: '2 hours' })
-    await call(`rowlock.pause('default')`)
-    await sleepFor('1 hour')
-    await heard()
-    const acts: [string, unknown[]][] = [
-      [`rowlock.resume('default')`, []],
-      ['rowlock.redrive($1)', [jobs[0]!.id]],
-      ['rowlock.retry($1)', [jobs[1]!.id]],
-      ['rowlock.run_now($1)', [later]],
-    ]
-    for (const [text, values] of acts) {
-      await call(text, values)
-      expect([text, await heard()]).toEqual([text, ['queue default']])
-    }
-  })
-
-  test('is not sent for one of two queues whose sleeper wakes up before the job is due', async () => {
-    await sleepFor('1 hour')
-    await call(`rowlock.sleep($1, array['soon'], now() + interval '1 s')`, [hand.id])
-    await enqueueMany(db, [{ delay: '1 minute' }, { delay: '1 minute', queue: 'soon' }])
-    expect(await heard()).toEqual(['queue default'])
-  })
-
-  test('is not sent to a worker whose lease is over', async () => {
-    await sleepFor('1 hour')
-    await endLease(db, hand)
-    await enqueue(db)
-    expect(await heard()).toEqual([])
-  })
-
-  test('goes to everybody from a stricter isolation, which sees no flag raised since', async () => {
-    await other.query('begin isolation level repeatable read')
-    await other.query('select 1')
-    await enqueueMany(db, [{}], other)
-    await other.query('commit')
-    expect(await heard()).toEqual(['queue default'])
   })
 })

@@ -4,9 +4,12 @@
 // ROWLOCK_LONG=1: at all points. Otherwise at some, chosen by ROWLOCK_TEST_SEED.
 
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { type Cluster, startCluster } from '../../faults/cluster.ts'
 import { ERRANDS, type Errand, MOMENTS, nameOf, type Point } from '../../faults/kill/points.ts'
 import { Trial } from '../../faults/kill/trial.ts'
 import { installAudit, openStage, type Stage } from '../../faults/stage.ts'
+import { Database } from '../../src/engine/database.ts'
+import { migrate } from '../../src/engine/migrate.ts'
 import { random, seedOf } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 
@@ -14,22 +17,12 @@ const IS_LONG = process.env.ROWLOCK_LONG === '1'
 const SOME: Readonly<Record<Errand, number>> = { produce: 6, work: 12, reap: 6 }
 /** Two victims at a time are what two cores can take. */
 const AT_ONCE = 2
+/** A crash and its recovery take seconds. */
+const SOME_CRASHES = 15
 
 let dice: () => number
 beforeAll(() => {
   dice = random(seedOf('kill points'))
-})
-
-let db: TestRowlock
-let stage: Stage
-beforeEach(async () => {
-  db = await rowlockDatabase('kill_points')
-  stage = openStage(db.url)
-  await installAudit(stage)
-})
-afterEach(async () => {
-  await stage.close()
-  await db.drop()
 })
 
 /** The first three times of each statement, at each of its moments; each moment of a handler once. */
@@ -50,24 +43,75 @@ function some<T>(list: readonly T[], count: number): T[] {
   return chosen
 }
 
+/** Send victims to all of these points; the ones that were reached. */
+async function sendAll(
+  trial: Trial,
+  errand: Errand,
+  points: readonly Point[],
+  atOnce: number,
+): Promise<string[]> {
+  const queue = [...points]
+  const reached: string[] = []
+  const send = async () => {
+    for (let point = queue.shift(); point !== undefined; point = queue.shift()) {
+      if ((await trial.send(errand, point)).wasKilled) reached.push(nameOf(point))
+    }
+  }
+  await Promise.all(Array.from({ length: atOnce }, send))
+  // A point of a loop that the victim does not come to a second time lets it live.
+  expect(reached.length).toBeGreaterThan(points.length / 2)
+  return reached
+}
+
 describe('killed at any point nothing is lost, doubled or stuck', () => {
+  let db: TestRowlock
+  let stage: Stage
+  beforeEach(async () => {
+    db = await rowlockDatabase('kill_points')
+    stage = openStage(db.url)
+    await installAudit(stage)
+  })
+  afterEach(async () => {
+    await stage.close()
+    await db.drop()
+  })
+
   test.each(ERRANDS)('%s', { timeout: 1_200_000 }, async (errand) => {
     const trial = new Trial(stage, db.url)
     const calm = await trial.send(errand)
     expect(calm.wasKilled).toBe(false)
     const all = pointsOf(calm.counts)
     const points = IS_LONG ? all : some(all, SOME[errand])
-    const queue = [...points]
-    const killed: string[] = []
-    const send = async () => {
-      for (let point = queue.shift(); point !== undefined; point = queue.shift()) {
-        if ((await trial.send(errand, point)).wasKilled) killed.push(nameOf(point))
-      }
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, send))
-    console.log(`${errand}: ${killed.length} of ${all.length} points: ${IS_LONG ? 'all' : killed.join('; ')}`)
-    // A point of a loop that the victim does not come to a second time lets it live.
-    expect(killed.length).toBeGreaterThan(points.length / 2)
+    const reached = await sendAll(trial, errand, points, AT_ONCE)
+    console.log(
+      `${errand}: ${reached.length} of ${all.length} points: ${IS_LONG ? 'all' : reached.join('; ')}`,
+    )
+    expect(await trial.judge()).toEqual([])
+  })
+})
+
+describe.runIf(IS_LONG)('a server that is killed at any point loses nothing that it acknowledged', () => {
+  let cluster: Cluster
+  let stage: Stage
+  beforeEach(async () => {
+    cluster = await startCluster()
+    const database = new Database({ connectionString: cluster.url })
+    await migrate(database)
+    await database.close()
+    stage = openStage(cluster.url)
+    await installAudit(stage)
+  })
+  afterEach(async () => {
+    await stage.close()
+    await cluster.stop()
+  })
+
+  test.each(ERRANDS)('%s', { timeout: 1_200_000 }, async (errand) => {
+    const calm = await new Trial(stage, cluster.url).send(errand)
+    const points = some(pointsOf(calm.counts), SOME_CRASHES)
+    const trial = new Trial(stage, cluster.url, () => cluster.restart('immediate'))
+    const reached = await sendAll(trial, errand, points, 1)
+    console.log(`${errand}: the server killed at ${reached.join('; ')}`)
     expect(await trial.judge()).toEqual([])
   })
 })
