@@ -123,7 +123,7 @@ test.each([
 test.each([
   [['--help'], /Usage: rowlock .*Set up and run:\n.*migrate/s],
   [['help', 'migrate'], /Usage: rowlock migrate .*--sql.*Examples:.*--schema/s],
-  [['migrate', '--help'], /No superuser, no extension/],
+  [['migrate', '--help'], /No\s+superuser, no extension/],
   [['--version'], new RegExp(`^${RELEASE.replaceAll('.', '\\.')}\n$`)],
 ])('rowlock %j answers on stdout', async (args, message) => {
   expect(await run(args)).toMatchObject({ code: 0, stderr: '', stdout: expect.stringMatching(message) })
