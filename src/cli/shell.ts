@@ -142,7 +142,7 @@ export class Shell {
     const listener = () => {
       if (controller.signal.aborted) return this.io.exit(EXITS.interrupted.code)
       controller.abort()
-      this.say('\nrowlock: the running step is being finished; Ctrl-C again ends at once')
+      if (isChange) this.say('\nrowlock: the running step is being finished; Ctrl-C again ends at once')
     }
     const offs = (['SIGINT', 'SIGTERM'] as const).map((name) => this.io.onSignal(name, listener))
     if (isChange) this.#changes++

@@ -10,7 +10,8 @@ export function workersCommand(shell: Shell): Command {
   return new Command('workers')
     .summary('list workers with their slots, queues and kinds')
     .description(
-      'List workers. BEAT is how long ago one was heard of, LEASE how long it may keep its jobs without being heard of.',
+      'List workers. BEAT is how long ago one was heard of, ' +
+        'LEASE how long it may keep its jobs without being heard of.',
     )
     .addHelpText(
       'after',
