@@ -3,10 +3,10 @@
 -- p_queue: this one alone, which is a row also where nothing is known of it. Else at most p_limit queues by name, those
 --   after p_after.
 -- Returns: `due`, `scheduled` and `retryable` exact up to 10,000, `dead_letters` up to 100,000; above that the flag
---   `…_about` is set. A job that is retryable and due counts as both. `running`: claimed jobs, those that still wait for
---   a slot among them. `workers` and `slots`: of living workers that do not drain. `…_per_minute`: what these ended in
---   the last minute, as their last beats told it. `beyond_target`: the oldest due job waits longer than the queue
---   promises. `is_known`: some job, worker, setting or change names this queue.
+--   `…_about` is set. A job that is retryable and due counts as both. `running`: claimed jobs, those that still wait
+--   for a slot among them. `workers` and `slots`: of living workers that do not drain. `…_per_minute`: what these
+--   ended in the last minute, as their last beats told it. `beyond_target`: the oldest due job waits longer than the
+--   queue promises. `is_known`: some job, worker, setting or change names this queue.
 -- Cost: bounded by the queues asked for, not by what waits. Nothing is locked.
 create or replace function rowlock.queues(
   p_queue text default null, p_limit integer default 100, p_after text default '')

@@ -1,9 +1,9 @@
 -- The transactions that have this row locked, or have changed it and not committed. Internal.
 --
 -- p_xmax: the row's xmax, a transaction or a group of them; p_table: where the row is.
--- Returns: a row a holder. `is_certain` false: one of these is it. `pid` is null for a prepared transaction, which `gid`
---   names. What a session does is null where the owner of Rowlock may not see it, its statement also where the caller
---   may not.
+-- Returns: a row a holder. `is_certain` false: one of these is it. `pid` is null for a prepared transaction, which
+--   `gid` names. What a session does is null where the owner of Rowlock may not see it, its statement also where the
+--   caller may not.
 -- Why no lock is tried: it would be held until the caller's transaction ends, or write a row at least, and find nothing
 -- where the caller itself is the holder. A holder is a transaction that lives, since it still has the lock of its own
 -- id, and has a lock on this table; so neither a number that is used twice, for a transaction and for a group, nor one

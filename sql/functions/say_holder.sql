@@ -24,6 +24,6 @@ as $rowlock$
              h.pid)
          end
     from jsonb_to_record(p_holder) as h (
-           pid integer, is_self boolean, is_certain boolean, gid text, application_name text, usename text, state text, doing text,
-           query text)
+           pid integer, is_self boolean, is_certain boolean, gid text, application_name text, usename text, state text,
+           doing text, query text)
 $rowlock$;

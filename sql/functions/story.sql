@@ -1,11 +1,12 @@
--- What happened to a job, in order: enqueued, each attempt's claim, start and end, what people did and why, its end, and
--- the jobs that it was retried as. Of an attempt that ended its job well the job's own row tells; of the others, a row
--- each in `attempt`.
+-- What happened to a job, in order: enqueued, each attempt's claim, start and end, what people did and why, its end,
+-- and the jobs that it was retried as. Of an attempt that ended its job well the job's own row tells; of the others, a
+-- row each in `attempt`.
 --
 -- Returns: `event`: enqueued, claimed, started; how an attempt ended: failed, timed_out, lost, snoozed, handed_back,
---   cancelled; a verb, for what somebody did: cancel, run_now, prioritize, redrive, discard, retry, purge; where the job
---   is by now: done, failed, cancelled, dead_letter, waiting again as queued or retryable with the instant it is due.
---   `worker`: its name while it is known, else its id. Of more than 1,000 attempts the last ones. A job that was purged has only what was done to it.
+--   cancelled; a verb, for what somebody did: cancel, run_now, prioritize, redrive, discard, retry, purge; where the
+--   job is by now: done, failed, cancelled, dead_letter, waiting again as queued or retryable with the instant it is
+--   due. `worker`: its name while it is known, else its id. Of more than 1,000 attempts the last ones. A job that was
+--   purged has only what was done to it.
 -- Errors: RL010.
 create or replace function rowlock.story(p_id bigint)
 returns table (

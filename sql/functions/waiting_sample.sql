@@ -1,5 +1,5 @@
--- About how many jobs of each queue are due, scheduled and retryable, by some 300 blocks of the table, whatever its size
--- and whether it was ever analysed. Internal: for what is too many to count.
+-- About how many jobs of each queue are due, scheduled and retryable, by some 300 blocks of the table, whatever its
+-- size and whether it was ever analysed. Internal: for what is too many to count.
 --
 -- Returns: {queue: {"due", "scheduled", "retryable"}}.
 create or replace function rowlock.waiting_sample(p_now timestamptz) returns jsonb

@@ -1,6 +1,6 @@
--- Why a job is where it is: what keeps it from running, or how it runs, or how it ended; each with its evidence and what
--- to do next. One consistent look, which locks nothing and writes nothing: it can be asked in any transaction, one that
--- may only read included.
+-- Why a job is where it is: what keeps it from running, or how it runs, or how it ended; each with its evidence and
+-- what to do next. One consistent look, which locks nothing and writes nothing: it can be asked in any transaction,
+-- one that may only read included.
 --
 -- Returns: one row a reason, the most important first. `reason` is a code that does not change; `says` a sentence for
 --   people; `since` and `until` are instants of that reason, where it has them; `detail` has the figures. The reasons:

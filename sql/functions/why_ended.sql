@@ -12,8 +12,8 @@ declare
   v_holder bigint;
   v_error jsonb;
 begin
-  select j.state, j.queue, j.attempt, j.failures, j.max_attempts, j.started_at, j.finished_at, j.cause, j.error, j.actor,
-         j.reason as why, j.dedupe_key
+  select j.state, j.queue, j.attempt, j.failures, j.max_attempts, j.started_at, j.finished_at, j.cause, j.error,
+         j.actor, j.reason as why, j.dedupe_key
     into v_job
     from rowlock.job j where j.id = p_id;
   v_error := coalesce(v_job.error,

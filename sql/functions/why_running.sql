@@ -1,4 +1,5 @@
--- How a job runs: on which worker, since when, until when; whether its lease, its time or somebody's word is against it.
+-- How a job runs: on which worker, since when, until when; whether its lease, its time or somebody's word is against
+-- it.
 -- Internal: a part of why.
 create or replace function rowlock.why_running(p_id bigint, p_now timestamptz)
 returns table (reason text, says text, since timestamptz, until timestamptz, detail jsonb)

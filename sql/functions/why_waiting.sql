@@ -30,8 +30,8 @@ begin
       reason := 'retry_later';
       since := v_last.ended_at;
       says := format(
-        'attempt %s failed (%s)%s; that is failure %s of %s. The next attempt is due at %s. rowlock run-now %s makes it '
-        'due at once', v_job.attempt, v_job.cause, rowlock.say_error(v_last.error), v_job.failures, v_job.most,
+        'attempt %s failed (%s)%s; that is failure %s of %s. The next attempt is due at %s. rowlock run-now %s makes '
+        'it due at once', v_job.attempt, v_job.cause, rowlock.say_error(v_last.error), v_job.failures, v_job.most,
         rowlock.say_when(v_job.available_at, p_now), p_id);
       detail := jsonb_build_object('cause', v_job.cause, 'failures', v_job.failures, 'max_attempts', v_job.most,
         'attempt', v_job.attempt, 'error', v_last.error);

@@ -207,7 +207,7 @@ describe('counts', () => {
     expect(await rowlock.queue('q')).toMatchObject({ deadLetters: 100_001, deadLettersAbout: true })
   })
 
-  test('cost the same whatever waits, and are near where they are estimated: 1,000,000 jobs, never analysed', async () => {
+  test('cost the same whatever waits, and estimates are near: 1,000,000 jobs, never analysed', async () => {
     await fill(db, 300, { queue: `'small'` })
     await fill(db, 20_000, { queue: `'big'` })
     const small = await blocks(`'small'`)

@@ -175,7 +175,8 @@ test('is bounded: of a job with very many attempts the last thousand', async () 
   const id = await enqueue(db)
   await db.sql(
     `insert into rowlock.attempt (job_id, ended_at, claimed_at, worker_id, attempt, retention_days, outcome)
-     select $1, clock_timestamp(), clock_timestamp(), gen_random_uuid(), n, 7, 'snoozed' from generate_series(1, 1005) n`,
+     select $1, clock_timestamp(), clock_timestamp(), gen_random_uuid(), n, 7, 'snoozed'
+       from generate_series(1, 1005) as n`,
     [id],
   )
   const attempts = (await rowlock.story(id)).filter(({ event }) => event === 'snoozed')
