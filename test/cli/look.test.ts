@@ -94,6 +94,18 @@ describe('rowlock jobs', () => {
     expect(none).toEqual({ code: 0, stdout: '', stderr: 'no job matches\n', exits: [] })
   })
 
+  test('Ctrl-C ends a list between two pages, and where to go on is said', async () => {
+    const job = defineJob<number>('long', { queue: 'long' })
+    await rowlock.enqueueMany(Array.from({ length: 1_100 }, (_, n) => job.with(n)))
+    const ended = await call(['jobs', '--queue', 'long', '--all-pages', '--json'], {
+      url: db.url,
+      onData: (_, { interrupt }) => interrupt(),
+    })
+    expect([ended.code, linesOf(ended.stdout).length]).toEqual([130, 1_000])
+    const [, next] = /^1,000 jobs shown; older ones: rowlock (.*)\n$/.exec(ended.stderr)!
+    expect(linesOf((await run(next!.split(' '))).stdout)).toHaveLength(100)
+  })
+
   test('--json has the shape of the library', async () => {
     const { stdout } = await run(['jobs', '--state', 'dead_letter', '--limit', '1', '--json'])
     const { jobs } = await rowlock.jobs({ state: 'dead_letter' }, { limit: 1 })

@@ -4,6 +4,8 @@ import { PassThrough } from 'node:stream'
 import type { Io, Sink } from '../../src/cli/io.ts'
 import { main } from '../../src/cli/program.ts'
 
+type Hears = (text: string, call: { interrupt(signal?: 'SIGINT' | 'SIGTERM'): void }) => void
+
 export interface CallOptions {
   readonly url?: string
   readonly env?: Readonly<Record<string, string>>
@@ -12,7 +14,9 @@ export interface CallOptions {
   /** All three streams are a terminal of so many columns. */
   readonly terminal?: number
   /** Is told of each piece that goes to stderr; may interrupt. */
-  readonly onTalk?: (text: string, call: { interrupt(signal?: 'SIGINT' | 'SIGTERM'): void }) => void
+  readonly onTalk?: Hears
+  /** The same for stdout. */
+  readonly onData?: Hears
 }
 
 export interface Called {
@@ -25,7 +29,7 @@ export interface Called {
 
 /** Run one call in this process. */
 export async function call(args: readonly string[], options: CallOptions = {}): Promise<Called> {
-  const { url, env = {}, input, terminal, onTalk } = options
+  const { url, env = {}, input, terminal, onTalk, onData } = options
   const text = { stdout: '', stderr: '' }
   const listeners = new Set<{ readonly name: string; readonly listener: () => void }>()
   const exits: number[] = []
@@ -37,7 +41,8 @@ export async function call(args: readonly string[], options: CallOptions = {}): 
     columns: terminal,
     write(piece, done) {
       text[name] += piece
-      if (name === 'stderr') onTalk?.(piece, { interrupt })
+      const hears = name === 'stderr' ? onTalk : onData
+      hears?.(piece, { interrupt })
       done?.()
       return true
     },
