@@ -67,19 +67,19 @@ begin
              case when jsonb_typeof(w.queues) = 'object' then w.queues else '{}' end) as k (queue)
      where w.expires_at > p_now;
     reason := 'no_worker';
-    says := format('no living worker serves queue %s%s. Start a worker with that queue, or enqueue where one is',
+    says := format('no living worker serves queue %s%s Start a worker with that queue, or enqueue where one is',
       v_job.queue,
-      case when v_names = '{}' then '; no worker lives at all'
+      case when v_names = '{}' then '; no worker lives at all.'
            else format('; served are: %s%s', rowlock.say_names(v_names),
-             rowlock.did_you_mean(v_job.queue, v_names)) end);
+             coalesce(nullif(rowlock.did_you_mean(v_job.queue, v_names), ''), '.')) end);
     detail := jsonb_build_object('queue', v_job.queue, 'served', v_names[1:100]);
     return next;
     return;
   elsif v_crew.handling = 0 then
     reason := 'no_handler';
-    says := format('queue %s is served by %s worker(s), and none handles kind %s; they handle: %s%s. Deploy a worker '
+    says := format('queue %s is served by %s worker(s), and none handles kind %s; they handle: %s%s Deploy a worker '
       'with a handler for it', v_job.queue, v_crew.serving, v_job.kind, rowlock.say_names(v_kinds),
-      rowlock.did_you_mean(v_job.kind, v_kinds));
+      coalesce(nullif(rowlock.did_you_mean(v_job.kind, v_kinds), ''), '.'));
     detail := jsonb_build_object('queue', v_job.queue, 'kind', v_job.kind, 'handled', v_kinds[1:100]);
     return next;
     return;

@@ -6,12 +6,12 @@ const INSTANT = /^(\d{4,}-\d\d-\d\dT[\d:.]+)([+-]\d\d:\d\d)(?::(\d\d))?$/
 const INSTANTS = /(_at|^at|^since|^until)$/
 
 /** Is this text an instant as to_json writes it? */
-export function isInstant(value: unknown): value is string {
+function isInstant(value: unknown): value is string {
   return typeof value === 'string' && INSTANT.test(value)
 }
 
 /** As to_json writes it. Before there were time zones, places were seconds apart, which Date does not read. */
-export function instant(text: string): Date {
+function instant(text: string): Date {
   const [, local, offset, seconds = '0'] = INSTANT.exec(text)!
   const sign = offset!.startsWith('-') ? 1 : -1
   return new Date(new Date(`${local}${offset}`).getTime() + sign * Number(seconds) * 1000)
