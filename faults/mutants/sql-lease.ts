@@ -284,7 +284,7 @@ export const LEASE_GUARDS = [
   end loop`,
       `       and not exists (select from rowlock.dead_letter d where d.id = c.job_id);
   end loop`,
-      MODEL,
+      faults('upkeep', 'the sweep leaves the request for a job that was claimed while it was at work'),
     ],
     [
       'old records of operators go',

@@ -4,12 +4,17 @@ import { engine, faults, guardsOf, MODEL } from './mutant.ts'
 
 export const OPERATORS_GUARDS = [
   ...guardsOf('cancel_many', [
-    ['a request that came to nothing is taken back', `if v_new <> '{}' then`, 'if false then', MODEL],
+    [
+      'a request that came to nothing is taken back',
+      `if v_new <> '{}' then`,
+      'if false then',
+      faults('guards', 'operators leave no request behind for a job that ended while they asked'),
+    ],
     [
       'a filter is looked at under the lock',
       'where w.ctid = any (v_tids) and w.id = any (v_fit)',
       'where w.ctid = any (v_tids)',
-      MODEL,
+      engine('many', 'a filter is judged by cancel under the lock: what changed since is left alone'),
     ],
     [
       'who cancels is written down',
@@ -48,7 +53,10 @@ export const OPERATORS_GUARDS = [
       'a redrive forgets requests',
       'delete from rowlock.cancel_request c where c.job_id = any (v_done);',
       '',
-      MODEL,
+      engine(
+        'cancel',
+        'a running job that became a dead letter with a request in flight and is redriven before the sweep runs',
+      ),
     ],
     [
       'a job whose key is taken is not put back',
@@ -62,7 +70,7 @@ export const OPERATORS_GUARDS = [
     delete`,
       `  if false then
     delete`,
-      MODEL,
+      engine('many', 'dedupe keys of a dead letter that could not be had are given back'),
     ],
     [
       'a redrive wakes',
@@ -76,7 +84,7 @@ export const OPERATORS_GUARDS = [
       'a discarded job finds its day',
       'perform rowlock.ensure_days(v_now);',
       '',
-      engine('history', 'a missing day of class 7 is made by every other verb that writes history'),
+      engine('many', 'what jobs leave behind discard makes a day of history that is missing'),
     ],
     [
       'a queue without history keeps none of the discarded',
@@ -165,7 +173,7 @@ export const OPERATORS_GUARDS = [
       'a change of many waits for nobody',
       'order by w.id for update skip locked',
       'order by w.id for update',
-      MODEL,
+      engine('many', 'a row that somebody holds is busy for cancel; the others are changed'),
     ],
     [
       'a change of one waits for its row',
@@ -181,7 +189,7 @@ export const OPERATORS_GUARDS = [
       'a change of many dead letters waits for nobody',
       'order by d.id for update skip locked',
       'order by d.id for update',
-      MODEL,
+      engine('many', 'a row that somebody holds is busy for discard; the others are changed'),
     ],
   ]),
   ...guardsOf('check_many', [
@@ -191,7 +199,12 @@ export const OPERATORS_GUARDS = [
       '',
       engine('claim', 'refusals verbs that look twice refuse repeatable read'),
     ],
-    ['verbs for many have a limit', 'if cardinality(p_ids) > 1000 then', 'if false then', MODEL],
+    [
+      'verbs for many have a limit',
+      'if cardinality(p_ids) > 1000 then',
+      'if false then',
+      faults('guards', 'operators change a thousand jobs a call at the most'),
+    ],
   ]),
   ...guardsOf('pause', [['a paused queue keeps its instant', ' where q.paused_at is null;', ';', MODEL]]),
   ...guardsOf('resume', [

@@ -295,6 +295,27 @@ describe('what becomes live again', () => {
 })
 
 describe('operators', () => {
+  test('leave no request behind for a job that ended while they asked', async () => {
+    await enqueueMany(db, [{}, {}])
+    const { jobs, ids } = await claimAll()
+    await other.query('begin')
+    await other.query('insert into rowlock.cancel_request (job_id, requested_at) values ($1, now())', [
+      ids[1],
+    ])
+    const asked = db.sql('select answer from rowlock.cancel_many($1)', [ids])
+    // The first has been asked, and the second waits for whoever asks it at the same time.
+    await untilBlocked(db)
+    await verb(db, 'complete', [held(jobs[0]!)])
+    await other.query('rollback')
+    expect(await asked).toEqual([{ answer: 'already_ended' }, { answer: 'requested' }])
+    expect(await db.sql('select job_id::text as id from rowlock.cancel_request')).toEqual([{ id: ids[1] }])
+  })
+
+  test('change a thousand jobs a call at the most', async () => {
+    const ids = Array.from({ length: 1_001 }, (_, n) => n)
+    expect(await db.refusal('select rowlock.cancel_many($1)', [ids])).toBe('RL001')
+  })
+
   test('are told which priorities there are', async () => {
     const id = await enqueue(db)
     for (const priority of [-11, 11]) {

@@ -18,7 +18,7 @@ const SOME: Readonly<Record<Errand, number>> = { produce: 6, work: 12, reap: 6 }
 /** Two victims at a time are what two cores can take. */
 const AT_ONCE = 2
 /** A crash and its recovery take seconds. */
-const SOME_CRASHES = 15
+const SOME_CRASHES = 8
 
 let dice: () => number
 beforeAll(() => {

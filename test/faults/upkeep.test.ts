@@ -11,6 +11,7 @@ import {
   held,
   register,
   stateOf,
+  untilBlocked,
   verb,
 } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
@@ -101,6 +102,22 @@ describe('the sweep', () => {
     await other.query('rollback')
     expect(await call('rowlock.sweep()')).toMatchObject({ cancelled: 2, keys: 1 })
     for (const id of ids) expect(await stateOf(db, id)).toBe('cancelled')
+  })
+
+  test('leaves the request for a job that was claimed while it was at work', async () => {
+    const { ids } = await enqueueMany(db, [{ dedupe_key: 'a' }, {}])
+    await db.sql(
+      'insert into rowlock.cancel_request (job_id, requested_at) select id, now() from rowlock.job',
+    )
+    await other.query('begin')
+    await other.query('select from rowlock.dedupe for update')
+    const swept = call('rowlock.sweep()')
+    // It has seen both requests, and waits with the first.
+    await untilBlocked(db)
+    expect((await hand.claim()).ids).toEqual([ids[1]])
+    await other.query('rollback')
+    await swept
+    expect(await db.sql('select job_id::text as id from rowlock.cancel_request')).toEqual([{ id: ids[1] }])
   })
 
   test('frees kept keys that are due, and no others', async () => {
