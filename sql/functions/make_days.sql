@@ -29,6 +29,8 @@ begin
        where n.nspname = v_schema and c.relname = v_name);
     execute format('create table if not exists %I.%I (like %I.%I including defaults including constraints)',
       v_schema, v_name, v_schema, v_table);
+    -- It has no key; where all tables are published, a purge could not delete from it.
+    execute format('alter table %I.%I replica identity full', v_schema, v_name);
     execute format('alter table %I.%I attach partition %I.%I for values from (%s, %L) to (%s, %L)',
       v_schema, v_table, v_schema, v_name,
       v_class, to_char(v_day, 'YYYY-MM-DD') || ' 00:00:00+00',
