@@ -1,5 +1,6 @@
 // Where the database is: checked before anybody connects, and never printed with its password.
 
+import { hostsOf } from '../engine/hosts.ts'
 import { UsageError } from './exit.ts'
 
 /** Errors: UsageError when there is none, or it is no address of PostgreSQL. */
@@ -25,14 +26,16 @@ export function withoutPassword(text: string, ...urls: readonly (string | undefi
   return clean
 }
 
-/** Server, database and user of an address, for messages; undefined where it cannot be read. */
+/** Server, or servers, database and user of an address, for messages; undefined where it cannot be read. */
 export function placeOf(
   url: string | undefined,
 ): { server: string; database: string; user: string } | undefined {
   try {
-    const { host, pathname, username } = new URL(url ?? '')
+    const hosts = hostsOf(url ?? '')
+    const { host, pathname, username } = new URL(hosts?.targets[0]?.connectionString ?? url ?? '')
     const user = decoded(username)
-    return { server: host || 'the local server', database: decoded(pathname.slice(1)) || user, user }
+    const server = hosts?.targets.map(({ name }) => name).join(', ') || host || 'the local server'
+    return { server, database: decoded(pathname.slice(1)) || user, user }
   } catch {
     return undefined
   }

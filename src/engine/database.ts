@@ -3,6 +3,7 @@
 import net from 'node:net'
 import pg from 'pg'
 import { RowlockError } from '../ground/errors.ts'
+import { reaching } from './hosts-client.ts'
 import { checkSchema, quoteIdentifier } from './schema.ts'
 import type { PooledClient, PoolLike, Queryable } from './seam.ts'
 import {
@@ -18,7 +19,7 @@ import {
 
 /** How to reach the database. */
 export interface DatabaseOptions {
-  /** A connection string. Give this or `pool`. */
+  /** A connection string, of one host or several. Give this or `pool`. */
   readonly connectionString?: string | undefined
   /** A pool of your own, as `pg` makes them; it stays yours and is not ended by `close`. */
   readonly pool?: PoolLike | undefined
@@ -60,6 +61,8 @@ export class Database {
   readonly schema: string
   readonly #options: DatabaseOptions
   readonly #prefix: string
+  /** How a pool of ours connects; lanes share what it learns of the hosts. */
+  readonly #reach: pg.PoolConfig
   #pool: PoolLike | undefined
   #closed = false
   /** What was learnt of the role; lanes share it. */
@@ -76,17 +79,12 @@ export class Database {
     if (options.pool === undefined && !options.connectionString) {
       throw new RowlockError('INVALID_OPTION', 'give connectionString or pool', { path: 'connectionString' })
     }
-    if (options.connectionString && hasSeveralHosts(options.connectionString)) {
-      const message =
-        'connectionString names several hosts, and node-postgres connects to one: ' +
-        'give an address that follows the primary, a name, a virtual address or a pooler'
-      throw new RowlockError('INVALID_OPTION', message, { path: 'connectionString' })
-    }
     if (options.pool !== undefined && typeof options.pool.connect !== 'function') {
       throw new RowlockError('INVALID_OPTION', 'pool must be a pool of pg: it has no connect()', {
         path: 'pool',
       })
     }
+    this.#reach = options.connectionString ? reaching(options.connectionString) : {}
   }
 
   get closed(): boolean {
@@ -106,11 +104,11 @@ export class Database {
     if (connectionString === undefined && pool !== undefined && !pool.options) return this
     const from: pg.PoolConfig =
       connectionString !== undefined
-        ? { connectionString }
+        ? reaching(connectionString, 'listenConnectionString')
         : pool === undefined
-          ? { connectionString: rest.connectionString }
+          ? this.#reach
           : copyOf(pool.options as pg.PoolConfig)
-    const sockets = new Set<net.Socket>()
+    const links: Links = { sockets: new Set(), isCut: false }
     const own = new pg.Pool({
       ...from,
       ...POOL,
@@ -118,11 +116,11 @@ export class Database {
       max: maxConnections,
       application_name: applicationName,
       connectionTimeoutMillis: Math.min(from.connectionTimeoutMillis || CONNECT_TIMEOUT_MS, connectTimeoutMs),
-      stream: from.stream ?? (() => tracked(sockets)),
+      stream: from.stream ?? (() => tracked(links)),
     })
     const { connectionString: _, ...others } = rest
     const lane = new Database({ ...others, pool: own as unknown as PoolLike })
-    lane.#sockets = sockets
+    lane.#links = links
     lane.#role = this.#role
     return lane
   }
@@ -140,21 +138,22 @@ export class Database {
 
   /** Of a lane: let it have so many connections from now on. What is no lane is left alone. */
   resizeLane(maxConnections: number): void {
-    if (this.#sockets === undefined) return
+    if (this.#links === undefined) return
     ;(this.#open().options as { max: number }).max = maxConnections
   }
 
-  /** Of a lane: every socket that is open or being opened. */
-  #sockets: Set<net.Socket> | undefined
+  #links: Links | undefined
 
   /**
    * End a lane: nothing new begins, idle connections say goodbye, and whatever is left after `cutAfterMs` is cut off,
    * so that no link that is dead or still being made keeps the process alive. What is no lane is left alone.
    */
   async closeLane(cutAfterMs = 500): Promise<void> {
-    const sockets = this.#sockets
-    if (sockets === undefined) return
+    const links = this.#links
+    if (links === undefined) return
+    const { sockets } = links
     const timer = setTimeout(() => {
+      links.isCut = true
       for (const socket of sockets) socket.destroy()
     }, cutAfterMs)
     await this.close().catch(() => {})
@@ -268,18 +267,18 @@ export class Database {
   /** End the pool if it is ours. Idempotent. */
   async close(): Promise<void> {
     this.#closed = true
-    const isOurs = this.#sockets !== undefined || this.#options.pool === undefined
+    const isOurs = this.#links !== undefined || this.#options.pool === undefined
     this.#ending ??= isOurs ? (this.#pool ?? this.#options.pool)?.end() : undefined
     await this.#ending
   }
 
   #open(): PoolLike {
     if (this.#pool !== undefined) return this.#pool
-    const { pool, connectionString, maxConnections = 4, applicationName = 'rowlock' } = this.#options
+    const { pool, maxConnections = 4, applicationName = 'rowlock' } = this.#options
     this.#pool =
       pool ??
       (new pg.Pool({
-        connectionString,
+        ...this.#reach,
         ...POOL,
         max: maxConnections,
         application_name: applicationName,
@@ -328,16 +327,17 @@ function copyOf(options: pg.PoolConfig): pg.PoolConfig {
   return { ...options, ...(options.password !== undefined && { password: options.password }) }
 }
 
-/** As libpq takes them: in the address, or as `host`. */
-function hasSeveralHosts(connectionString: string): boolean {
-  const [, hosts = ''] = /^postgres(?:ql)?:\/\/(?:[^/?#]*@)?([^/?#]*)/.exec(connectionString) ?? []
-  const [, named = ''] = /[?&]host=([^&#]*)/.exec(connectionString) ?? []
-  return /,|%2C/i.test(hosts + named)
+/** Of a lane: every socket that is open or being opened. */
+interface Links {
+  readonly sockets: Set<net.Socket>
+  /** The lane has come to its end: who tries another host now finds none. */
+  isCut: boolean
 }
 
-function tracked(sockets: Set<net.Socket>): net.Socket {
+function tracked({ sockets, isCut }: Links): net.Socket {
   const socket = new net.Socket()
   sockets.add(socket)
   socket.once('close', () => sockets.delete(socket))
+  if (isCut) setImmediate(() => socket.destroy())
   return socket
 }

@@ -126,7 +126,8 @@ export const outcomeUnknown = (what: string, error: unknown): RowlockError =>
     { cause: error },
   )
 
-function messageOf(error: unknown): string {
+/** What an error says; of one that only gathers others, what those say. */
+export function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') {
     return error.errors.map((each) => messageOf(each)).join('; ')
   }
