@@ -1,0 +1,93 @@
+// The server is restarted under workers and listeners: nobody else gets what runs, and notices are heard again.
+
+import pg from 'pg'
+import { createRowlock, defineJob, fixed, handle, type Rowlock, type Worker } from 'rowlock'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { type Cluster, startCluster } from '../../faults/cluster.ts'
+import { silent } from '../support/ground.ts'
+import { until } from '../support/until.ts'
+
+let cluster: Cluster
+let rowlock: Rowlock
+const workers: Worker[] = []
+beforeAll(async () => {
+  cluster = await startCluster()
+  rowlock = createRowlock({ connectionString: cluster.url })
+  await rowlock.migrate()
+})
+afterEach(() => Promise.all(workers.splice(0).map((worker) => worker.stop({ grace: 0 }))))
+afterAll(async () => {
+  await rowlock?.close()
+  await cluster?.stop()
+})
+
+const slow = defineJob<number>('slow', { retry: { backoff: fixed(0) } })
+const quick = defineJob<number>('quick')
+/** Asked until it is answered: the server may be away. */
+const stateOf = (id: string) => rowlock.job(id).catch(() => null)
+
+test.each(['fast', 'immediate'] as const)(
+  'a restart (%s) shorter than the lease costs nobody an attempt: what runs goes on, and ends once',
+  async (how) => {
+    const starts: string[] = []
+    const handler = handle(slow, async ({ job, signal }) => {
+      starts.push(job.id)
+      await new Promise((resolve) => setTimeout(resolve, 5_000))
+      signal.throwIfAborted()
+    })
+    for (let n = 0; n < 2; n++) {
+      const worker = createRowlock({ connectionString: cluster.url }).worker({
+        handlers: [handler],
+        lease: 30_000,
+        heartbeat: 300,
+        poll: 50,
+        maintenance: 100,
+        logger: silent,
+      })
+      workers.push(worker)
+      await worker.start()
+    }
+    const all = await rowlock.enqueueMany(Array.from({ length: 10 }, (_, n) => slow.with(n)))
+    await until('all run', () => starts.length === 10)
+    await cluster.restart(how)
+    for (const { id } of all) {
+      const job = await until(`job ${id} is done`, async () => {
+        const found = await stateOf(id)
+        return found?.state === 'done' ? found : undefined
+      })
+      expect(job).toMatchObject({ attempt: 1, failures: 0, attempts: [] })
+    }
+    expect(starts).toHaveLength(10)
+  },
+)
+
+test('after each of several restarts a worker is woken again, by one listener', {
+  timeout: 60_000,
+}, async () => {
+  const worker = createRowlock({ connectionString: cluster.url }).worker({
+    handlers: [handle(quick, () => {})],
+    // Only a notice can wake it in the time of a test.
+    poll: '5m',
+    pollListening: '5m',
+    lease: 3_000,
+    logger: silent,
+  })
+  workers.push(worker)
+  await worker.start()
+  for (let cycle = 0; cycle < 3; cycle++) {
+    await until('it listens', () => worker.status.listening)
+    await cluster.restart(cycle % 2 === 0 ? 'fast' : 'immediate')
+    await until('it has noticed', () => !worker.status.listening)
+    await until('it listens again', () => worker.status.listening, { withinMs: 25_000 })
+    const client = new pg.Client({ connectionString: cluster.url })
+    await client.connect()
+    await until('it sleeps', async () => {
+      return (await client.query('select from rowlock.sleeper')).rows.length > 0
+    })
+    const { id } = await rowlock.enqueue(quick, cycle)
+    await until('it was woken', async () => (await stateOf(id))?.state === 'done')
+    const listeners = `select from pg_stat_activity where application_name = 'rowlock listen'`
+    expect((await client.query(listeners)).rows).toHaveLength(1)
+    await client.end()
+  }
+})
