@@ -62,7 +62,7 @@ export const OPERATORS_GUARDS = [
       'a job whose key is taken is not put back',
       'where d.id = any (v_fit) and (d.dedupe_key is null or d.id = any (v_mine))',
       'where d.id = any (v_fit)',
-      MODEL,
+      engine('many', 'dedupe keys of two dead letters with one key in one call the first by id has it'),
     ],
     [
       'keys of jobs that could not be put back are given up',
@@ -128,7 +128,7 @@ export const OPERATORS_GUARDS = [
       'a job whose key is taken is not retried',
       'and (f.dedupe_key is null or v_mine ? f.id::text)',
       '',
-      MODEL,
+      engine('many', 'dedupe keys of two ended jobs with one key in one call the first by id has it'),
     ],
     [
       'a retry wakes',

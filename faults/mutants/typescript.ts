@@ -28,7 +28,7 @@ const WORKER: FileGuards = {
       'a timer that fires early watches on',
       'if (this.holds) this.#watch()',
       'if (this.holds) return',
-      test('worker/lease', 'so are all of many, whatever the fraction of a millisecond they began at'),
+      test('worker/lease', 'a timer that fires before its time is no end, and not the last one'),
     ],
     [
       'an identity is random',
@@ -75,7 +75,7 @@ const WORKER: FileGuards = {
       'a batch is bounded by bytes',
       '(bytes > LIMITS.bytesPerCall.max || length',
       '(length',
-      test('worker/reporter', 'a batch of large results is cut into statements that the server can take'),
+      test('worker/reporter', 'no statement is larger than one call may be, however large the results'),
     ],
   ],
   'src/worker/runner.ts': [
@@ -123,10 +123,7 @@ const WORKER: FileGuards = {
       'what is known is no orphan',
       'held.filter((job) => !isKnown(job))',
       'held',
-      test(
-        'worker/outage',
-        'an answer that is lost of a claim: its jobs are found and given back while the worker lives on',
-      ),
+      test('worker/orphans', 'a job that the process knows is no orphan'),
     ],
   ],
   'src/worker/runs.ts': [
@@ -141,7 +138,7 @@ const WORKER: FileGuards = {
     [
       'only slow looks are put off',
       'SLOW_FACTOR = 3',
-      'SLOW_FACTOR = 1',
+      'SLOW_FACTOR = 30',
       test(
         'worker/frontier',
         'a frontier only a look above three times a normal one puts the next full look off',
@@ -169,26 +166,6 @@ const WORKER: FileGuards = {
       'if (!this.#isOpen) throw',
       'if (false) throw',
       test('worker/transaction', 'what a handler does with its transaction after its end is refused'),
-    ],
-  ],
-  'src/worker/transaction.ts': [
-    [
-      'a commit whose answer was lost is asked for',
-      'if (!written.has(outcome.id)) throw error',
-      'throw error',
-      test(
-        'worker/transaction',
-        'the answer to the commit of a completion is lost: it counts once, and nobody calls it lost',
-      ),
-    ],
-    [
-      'a commit that was not written has failed',
-      'if (!written.has(outcome.id)) throw error',
-      '',
-      test(
-        'worker/transaction',
-        'a commit that never reached the server has not happened: the job runs again',
-      ),
     ],
   ],
   'src/engine/database.ts': [
@@ -228,10 +205,7 @@ const GROUND: FileGuards = {
       'a duration is whole',
       'return Math.round(ms) + 0',
       'return ms',
-      test(
-        'ground/duration',
-        'a duration is a whole number within its bounds or a refusal, whatever is passed',
-      ),
+      test('ground/duration', 'a duration 1.5 is 2 ms'),
     ],
   ],
   'src/ground/storable.ts': [
@@ -254,13 +228,19 @@ const GROUND: FileGuards = {
       'NUL is refused',
       'if (nul >= 0)',
       'if (false)',
-      test('ground/json', 'any value is judged alike by the quick look and by the judge'),
+      test(
+        'ground/json',
+        'a value that jsonb cannot hold faithfully is refused with its path, what was found and what to do (25)',
+      ),
     ],
     [
       'half of a character is refused',
       'if (half < 0) return',
       'return',
-      test('ground/json', 'any value is judged alike by the quick look and by the judge'),
+      test(
+        'ground/json',
+        'a value that jsonb cannot hold faithfully is refused with its path, what was found and what to do (26)',
+      ),
     ],
     [
       'size is counted on the way',

@@ -107,9 +107,8 @@ describe.runIf(IS_LONG)('a server that is killed at any point loses nothing that
   })
 
   test.each(ERRANDS)('%s', { timeout: 1_200_000 }, async (errand) => {
-    const calm = await new Trial(stage, cluster.url).send(errand)
-    const points = some(pointsOf(calm.counts), SOME_CRASHES)
     const trial = new Trial(stage, cluster.url, () => cluster.restart('immediate'))
+    const points = some(pointsOf((await trial.send(errand)).counts), SOME_CRASHES)
     const reached = await sendAll(trial, errand, points, 1)
     console.log(`${errand}: the server killed at ${reached.join('; ')}`)
     expect(await trial.judge()).toEqual([])

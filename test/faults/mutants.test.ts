@@ -36,7 +36,7 @@ test('every test that catches a mutant exists', () => {
       titles.get(file) ??
       [...read(file).matchAll(/(['`])((?:\\.|(?!\1)[^\\\n])+)\1/g)].flatMap(([, , title]) =>
         // Short strings are no titles.
-        title!.replaceAll(PLACE, '').trim().length < 8 ? [] : [new RegExp(`${pattern(title!)}$`)],
+        title!.replaceAll(PLACE, '').trim().length < 6 ? [] : [new RegExp(`${pattern(title!)}$`)],
       )
     titles.set(file, known)
     return known

@@ -1,6 +1,6 @@
 // A worker's right to run, by its own clock: given up before the database gives it up.
 
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Lease } from '../../src/worker/lease.ts'
 import { until } from '../support/until.ts'
 
@@ -29,6 +29,22 @@ test('a lease that runs out is lost once, by itself', async () => {
   lease.lose()
   expect(lost).toEqual(['a'])
   expect(lease.lastWorkerId).toBeUndefined()
+})
+
+test('a timer that fires before its time is no end, and not the last one', () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })
+  try {
+    const { lease, lost } = make(1_000)
+    lease.granted('a', performance.now() + 0.5)
+    const early = vi.spyOn(performance, 'now').mockReturnValue(performance.now())
+    vi.advanceTimersByTime(1_002)
+    expect(lost).toEqual([])
+    early.mockRestore()
+    vi.advanceTimersByTime(2_000)
+    expect(lost).toEqual(['a'])
+  } finally {
+    vi.useRealTimers()
+  }
 })
 
 test('so are all of many, whatever the fraction of a millisecond they began at', async () => {

@@ -1,8 +1,10 @@
 // Outcomes: written in batches, repeated until they are answered, and none of them holds up the others.
 
+import { randomUUID } from 'node:crypto'
 import { defineJob, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/engine/database.ts'
+import { LIMITS } from '../../src/ground/limits.ts'
 import { Reporter } from '../../src/worker/reporter.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
@@ -165,6 +167,32 @@ test('a batch of large results is cut into statements that the server can take',
   expect(await rig.db.value(`select count(*)::integer from rowlock.finished where state = 'done'`)).toBe(
     all.length,
   )
+})
+
+test('no statement is larger than one call may be, however large the results', async () => {
+  const sizes: number[] = []
+  const database = {
+    call: async (_verb: string, _args: string, [json]: string[]) => {
+      sizes.push(json!.length)
+      return { completed: JSON.parse(json!).complete.map(({ id }: { id: string }) => id), moved: [] }
+    },
+  } as unknown as Database
+  const reporter = new Reporter({
+    database,
+    flushMs: 1,
+    timeoutMs: 1_000,
+    onWritten: () => {},
+    onLost: () => {},
+    onError: () => {},
+    onFlushed: () => {},
+  })
+  const result = JSON.stringify('x'.repeat(60_000))
+  for (let n = 1; n <= 150; n++) {
+    reporter.report({ verb: 'complete', id: String(n), claim_id: randomUUID(), attempt: 1, result })
+  }
+  await reporter.flushed()
+  expect(Math.max(...sizes)).toBeLessThan(LIMITS.bytesPerCall.max * 1.05)
+  expect(sizes.length).toBeGreaterThan(1)
 })
 
 test('a result that a queue without history forgets is not missed', async () => {
