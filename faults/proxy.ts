@@ -23,6 +23,10 @@ export interface PostgresProxy {
   set(mode: ProxyMode): Promise<void>
   /** Hold back only the sessions whose application_name is this one; undefined ends it. */
   hold(session: string | undefined): void
+  /** From now on new connections lead to this server, as a moving address does; what is open stays where it is. */
+  lead(target: string): void
+  /** What is open leads to nowhere from now on, without a word and without an end: its host was lost. */
+  strand(): void
   /** Break every open connection. */
   reset(): void
   /** Wait so long before each piece of data, in both directions. Unit: ms. */
@@ -50,11 +54,12 @@ interface Link {
   isCut: boolean
   /** Half a message went through: nothing more does. */
   isTorn: boolean
+  isStranded: boolean
 }
 
 /** Start one in front of the server that this URL names. */
 export async function startProxy(target: string): Promise<PostgresProxy> {
-  const { hostname, port } = new URL(target)
+  let { hostname, port } = new URL(target)
   const links = new Set<Link>()
   const statements: { text: string; session: string }[] = []
   const held: { readonly link: Link; readonly write: () => void }[] = []
@@ -86,6 +91,7 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   const isHeld = (link: Link) =>
     mode === 'blackhole' || (heldSession !== undefined && link.session === heldSession)
   const pass = (link: Link, write: () => void) => {
+    if (link.isStranded) return
     if (isHeld(link)) held.push({ link, write })
     else if (delayMs > 0) setTimeout(write, delayMs)
     else write()
@@ -102,6 +108,7 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
       asked: [],
       isCut: false,
       isTorn: false,
+      isStranded: false,
     }
     links.add(link)
     const asks = frames(true, (type, body) => {
@@ -134,9 +141,12 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
       const piece = link.isCut ? undefined : torn(link, 'client', data)
       if (piece !== undefined) pass(link, () => client.write(piece))
     })
-    client.on('close', () => pass(link, () => link.server.destroy()))
+    client.on('close', () => {
+      if (link.isStranded) links.delete(link)
+      pass(link, () => link.server.destroy())
+    })
     link.server.on('close', () => {
-      links.delete(link)
+      if (!link.isStranded) links.delete(link)
       pass(link, () => client.destroy())
     })
     client.on('error', () => {})
@@ -180,6 +190,15 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     hold(session) {
       heldSession = session
       flush()
+    },
+    lead(to) {
+      ;({ hostname, port } = new URL(to))
+    },
+    strand() {
+      for (const link of links) {
+        link.isStranded = true
+        link.server.destroy()
+      }
     },
     reset,
     delay(ms) {
