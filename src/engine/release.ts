@@ -1,7 +1,7 @@
 // Which release this is, and which of two is the newer.
 
 /** The release of this package; a test holds it to package.json. */
-export const RELEASE = '0.1.0'
+export const RELEASE = '0.2.0'
 
 /** Is release `a` (`1.10.0`) newer than `b`? */
 export function isNewer(a: string, b: string): boolean {

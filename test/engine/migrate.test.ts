@@ -186,12 +186,12 @@ describe('another release', () => {
     const mark = (release: string) =>
       `update rowlock.routine set hash = 'another', release = '${release}' where name = 'store'`
     const undo = `update rowlock.routine set hash = '${hash}', release = '${RELEASE}' where name = 'store'`
-    for (const newer of ['0.1.1', '0.10.0', '1.0.0', '10.0.0-beta.1']) {
+    for (const newer of ['0.2.1', '0.10.0', '1.0.0', '10.0.0-beta.1']) {
       await changed(mark(newer), undo, async () => {
         expect([newer, (await migrate(db.database)).replaced]).toEqual([newer, []])
       })
     }
-    for (const older of ['0.0.9', '0.1.0', '']) {
+    for (const older of ['0.0.9', '0.1.0', RELEASE, '']) {
       await changed(mark(older), undo, async () => {
         expect([older, (await migrate(db.database)).replaced]).toEqual([older, ['store']])
       })
