@@ -8,6 +8,8 @@
 --   anything, and what an index leads to directly (not done, running, dead letters, days, keys) is all that is counted.
 -- Returns: ids in the order of the walk; searched_to, the last id that was looked at when the walk ended early, since
 --   it found or looked at enough: go on from there. Null: nothing is behind.
+-- p_percent: instead of all that, a sample: about so many percent of the blocks of waiting, dead letters and history,
+--   and all that runs. How many of them fit? `fitting` says it, and nothing else is returned: of a count.
 -- Stable: one snapshot for all of it, that of the statement which calls; a later statement of a volatile function has
 --   a later one. A job that moves between its tables is therefore seen once and never missed.
 -- Locks: none.
@@ -18,7 +20,7 @@
 create or replace function rowlock.search(
   p_filter jsonb, p_ids bigint[] default null, p_from bigint default null, p_to bigint default null,
   p_newest_first boolean default true, p_limit integer default 50, p_look integer default 100000,
-  out ids bigint[], out searched_to bigint)
+  p_percent double precision default null, out ids bigint[], out searched_to bigint, out fitting bigint)
 language plpgsql stable
 set search_path = pg_catalog, pg_temp
 set timezone = 'UTC'
@@ -68,12 +70,13 @@ declare
   v_low bigint;
   v_high bigint;
   v_few bigint[];
+  v_page bigint[];
   v_apart bigint[] := '{}';
   v_apart_to bigint;
   v_by text := 'id';
 begin
   ids := '{}';
-  if p_ids is null then
+  if p_ids is null and p_percent is null then
     if p_newest_first then
       v_low := p_to;
       v_high := case when p_from > 0 then p_from - 1 when p_from <= 0 then 0 end;
@@ -83,8 +86,8 @@ begin
       v_low := p_from + 1;
       v_high := p_to;
     end if;
-    -- No index of waiting has these in order of id. A key leads to its holder in each queue, and lines that are
-    -- short are read whole.
+    -- No index of waiting has these in order of id. A key leads to its holder in each queue. Queues of up to 20,000
+    -- jobs are read whole by the dispatch index, ids only, and judged in the order of the walk until enough fit.
     if v_waiting and v_dedupe_key is not null then
       v_few := array(
         with recursive q (name) as (
@@ -101,24 +104,36 @@ begin
         select w.id
           from rowlock.waiting w
          where w.queue = any (v_queues) and (v_kinds is null or w.kind = any (v_kinds))
-         limit 5001);
+         limit 20001);
     end if;
-    if cardinality(v_few) <= 5000 then
+    if cardinality(v_few) <= 20000 then
       v_waiting := false;
-      select s.ids
-        into v_apart
-        from rowlock.search(
-          p_filter || jsonb_build_object('state', coalesce((
-            select jsonb_agg(e) from unnest(v_states) as e where e in ('queued', 'retryable', 'scheduled', 'due')),
-            '["queued", "retryable"]')),
-          array(select e from unnest(v_few) as e
-                 where (v_low is null or e >= v_low) and (v_high is null or e <= v_high))) as s;
+      v_few := array(
+        select e from unnest(v_few) as e
+         where (v_low is null or e >= v_low) and (v_high is null or e <= v_high)
+         order by case when p_newest_first then e end desc, e);
+      for v_from in 1 .. cardinality(v_few) by 2000 loop
+        v_page := v_few [v_from : v_from + 1999];
+        select v_apart || s.ids
+          into v_apart
+          from rowlock.search(
+            p_filter || jsonb_build_object('state', coalesce((
+              select jsonb_agg(e) from unnest(v_states) as e where e in ('queued', 'retryable', 'scheduled', 'due')),
+              '["queued", "retryable"]')),
+            v_page) as s;
+        if cardinality(v_apart) >= p_limit and v_from + 1999 < cardinality(v_few) then
+          v_apart_to := v_page [2000];
+          exit;
+        end if;
+      end loop;
     end if;
     -- History has indexes by key and id: it is walked by them, apart from what has none.
     if v_finished and coalesce(v_dedupe_key, v_idempotency_key) is not null then
       if v_waiting or v_running or v_dead then
         v_finished := false;
-        select v_apart || s.ids, s.searched_to
+        select v_apart || s.ids,
+               case when p_newest_first then greatest(s.searched_to, v_apart_to)
+                    else least(s.searched_to, v_apart_to) end
           into v_apart, v_apart_to
           from rowlock.search(
             p_filter || jsonb_build_object('state', coalesce((
@@ -168,17 +183,40 @@ begin
            f.queue, f.kind, f.tenant_id, f.cause, f.dedupe_key, f.idempotency_key, f.worker_id,
            f.retried_from, f.enqueued_at, f.available_at, f.finished_at, null::jsonb, f.metadata
       from rowlock.finished f
+  ), sampled as not materialized (
+    select w.id, 'waiting'::text as phase, null::smallint as class, null::smallint as kept,
+           case when w.cause is null then 'queued' else 'retryable' end as state,
+           w.queue, w.kind, w.tenant_id, w.cause, w.dedupe_key, w.idempotency_key, null::uuid as worker_id,
+           w.retried_from, w.enqueued_at, w.available_at, null::timestamptz as ended_at, null::jsonb as error,
+           w.metadata
+      from rowlock.waiting w tablesample system (coalesce(p_percent, 0)) repeatable (1)
+     union all
+    select r.id, 'running'::text, null::smallint, null::smallint, 'running'::text,
+           r.queue, r.kind, r.tenant_id, null::text, r.dedupe_key, r.idempotency_key, r.worker_id,
+           r.retried_from, r.enqueued_at, r.available_at, null::timestamptz, null::jsonb, r.metadata
+      from rowlock.running r tablesample system (100)
+     union all
+    select d.id, 'dead_letter'::text, null::smallint, null::smallint, 'dead_letter'::text,
+           d.queue, d.kind, d.tenant_id, d.cause, d.dedupe_key, d.idempotency_key, d.worker_id,
+           d.retried_from, d.enqueued_at, d.available_at, d.dead_at, d.error, d.metadata
+      from rowlock.dead_letter d tablesample system (coalesce(p_percent, 0)) repeatable (1)
+     union all
+    select f.id, 'finished'::text, null::smallint, f.retention_days, f.state,
+           f.queue, f.kind, f.tenant_id, f.cause, f.dedupe_key, f.idempotency_key, f.worker_id,
+           f.retried_from, f.enqueued_at, f.available_at, f.finished_at, null::jsonb, f.metadata
+      from rowlock.finished f tablesample system (coalesce(p_percent, 0)) repeatable (1)
+     where p_percent is not null or f.retention_days = -1
   ), looked as (
     select w.*, row_number() over () as place
       from (select j.*
               from job j
-             where p_ids is null
+             where p_ids is null and p_percent is null
                and (v_waiting or j.phase <> 'waiting')
                and (v_running or j.phase <> 'running')
                and (v_dead or j.phase <> 'dead_letter')
                and (v_finished or j.phase <> 'finished')
                -- No class is -1: of history that is not asked for not even the plan looks at its days.
-               and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is null then j.class else -1 end)
+               and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is null and p_percent is null then j.class else -1 end)
                and (v_low is null or j.id >= v_low)
                and (v_high is null or j.id <= v_high)
                and (j.phase <> 'finished' or v_done or j.state <> 'done')
@@ -204,6 +242,16 @@ begin
        and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is not null then j.class else -1 end)
        and (j.phase <> 'finished' or v_first_day is null or j.ended_at >= v_first_day)
        and (j.phase <> 'finished' or v_day_after is null or j.ended_at < v_day_after)
+     union all
+    select s.*, null
+      from sampled s
+     where p_percent is not null
+       and (v_waiting or s.phase <> 'waiting')
+       and (v_running or s.phase <> 'running')
+       and (v_dead or s.phase <> 'dead_letter')
+       and (v_finished or s.phase <> 'finished')
+       and (s.phase <> 'finished' or v_first_day is null or s.ended_at >= v_first_day)
+       and (s.phase <> 'finished' or v_day_after is null or s.ended_at < v_day_after)
   ), judged as (
     select l.id, l.place,
            (v_states is null or l.state = any (v_states)
@@ -231,14 +279,20 @@ begin
     select j.id, j.place, j.fits
       from judged j
      where j.fits or j.place = p_look
-     limit case when p_ids is null then p_limit end
+     limit case when p_ids is null and p_percent is null then p_limit end
   )
-  select coalesce(array_agg(f.id) filter (where f.fits), '{}'),
+  select coalesce(array_agg(f.id) filter (where f.fits and p_percent is null), '{}'),
          case when count(*) = p_limit or bool_or(f.place = p_look)
-           then case when p_newest_first then min(f.id) else max(f.id) end end
-    into ids, searched_to
+           then case when p_newest_first then min(f.id) else max(f.id) end end,
+         count(*) filter (where f.fits)
+    into ids, searched_to, fitting
     from found f;
 
+  if p_percent is not null then
+    searched_to := null;
+    return;
+  end if;
+  fitting := null;
   if p_ids is not null then
     ids := array(select e from unnest(ids) as e group by e order by case when p_newest_first then e end desc, e);
     searched_to := null;
