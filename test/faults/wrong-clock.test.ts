@@ -1,0 +1,54 @@
+// Machines whose clocks are wrong, and step while they work: leases go by the database's clock and by durations, so
+// nobody is taken for dead, nothing runs twice, and nothing storms.
+
+import { fixed } from 'rowlock'
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
+import { killChildren, startChild } from '../support/child.ts'
+import { until } from '../support/until.ts'
+import { makeRig, type Rig } from '../support/worker.ts'
+import { jobs } from '../worker/child-jobs.ts'
+
+let rig: Rig
+beforeAll(async () => {
+  rig = await makeRig('wrong clock')
+  await rig.db.sql(`create table ledger (
+    job_id bigint, attempt integer, pid integer, phase text, at timestamptz default clock_timestamp())`)
+})
+afterEach(async () => {
+  await killChildren()
+  await rig.rest()
+})
+afterAll(() => rig.drop())
+
+test('workers an hour ahead, an hour behind and stepping share the jobs, each run once', async () => {
+  const again = { retry: { backoff: fixed(0) } }
+  const start = (skewMs: number | 'stepping') =>
+    startChild('faults/wrong-clock-child.ts', {
+      url: rig.db.url,
+      ledger: rig.db.url,
+      options: { lease: 2_000, listen: true, queues: { default: { concurrency: 5 } } },
+      skewMs,
+    })
+  const workers = [start(3_600_000), start(-3_600_000), start('stepping')]
+  for (const worker of workers) await worker.until('it is ready', ({ ready }) => ready)
+  const all = await rig.rowlock.enqueueMany(Array.from({ length: 150 }, () => jobs.work.with(100, again)))
+  const late = await rig.rowlock.enqueue(jobs.work, 0, { ...again, delay: 1_500 })
+  for (const { id } of [...all, late]) {
+    expect(await rig.becomes(id, 'done')).toMatchObject({ attempt: 1, failures: 0, attempts: [] })
+  }
+  const row = (await rig.rowlock.job(late.id))!
+  expect(row.finishedAt!.getTime()).toBeGreaterThanOrEqual(row.availableAt.getTime())
+  // Through several leases nobody was taken for dead, and the listener was not lost.
+  await rig.db.sql('select pg_sleep(3)')
+  for (const worker of workers) {
+    expect(
+      worker.said.filter(({ event, fault, warning }) => event === 'lease_lost' || fault || warning),
+    ).toEqual([])
+    expect(worker.said.filter(({ event }) => event === 'leased')).toHaveLength(1)
+  }
+  expect(await rig.db.value('select count(distinct pid)::integer from ledger')).toBe(3)
+  expect(await rig.db.value(`select count(*)::integer from ledger where phase = 'start'`)).toBe(151)
+  await until('they beat', async () => {
+    return (await rig.db.value('select count(*)::integer from rowlock.worker where expires_at > now()')) === 3
+  })
+})
