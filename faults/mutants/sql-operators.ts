@@ -125,12 +125,6 @@ export const OPERATORS_GUARDS = [
       MODEL,
     ],
     [
-      'a job whose key is taken is not retried',
-      'and (f.dedupe_key is null or v_mine ? f.id::text)',
-      '',
-      engine('many', 'dedupe keys of two ended jobs with one key in one call the first by id has it'),
-    ],
-    [
       'a retry wakes',
       'perform rowlock.wake(v_queues, v_now);',
       'null;',

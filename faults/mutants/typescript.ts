@@ -243,15 +243,6 @@ const GROUND: FileGuards = {
       ),
     ],
     [
-      'size is counted on the way',
-      'if (this.#left >= 0) return',
-      'return',
-      test(
-        'ground/json',
-        'a value whose JSON is too large is refused before it unfolds, however large it would be',
-      ),
-    ],
-    [
       '__proto__ is a key',
       'Object.create(null)',
       '{}',
@@ -264,7 +255,10 @@ const GROUND: FileGuards = {
       'a number is finite',
       'if (!Number.isFinite(value))',
       'if (false)',
-      test('ground/json', 'any value is judged alike by the quick look and by the judge'),
+      test(
+        'ground/json',
+        'a value that jsonb cannot hold faithfully is refused with its path, what was found and what to do (1)',
+      ),
     ],
   ],
   'src/ground/text.ts': [
