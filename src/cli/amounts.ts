@@ -36,12 +36,14 @@ export function instant(at: Date): string {
     .replace(/\.\d+Z$/, 'Z')
 }
 
-/** `12,000`, or `about 12,000`. */
+/** `12,000`, or `about 12,000`; `not counted` where none was seen of what is too much to look at. */
 export function count(n: number, about = false): string {
+  if (about && n === 0) return 'not counted'
   return `${about ? 'about ' : ''}${Math.round(n).toLocaleString('en')}`
 }
 
-/** `1 job`, `2 jobs`. */
+/** `1 job`, `2 jobs`, `about 12,000 jobs`; `an uncounted number of jobs`. */
 export function jobs(n: number, about = false): string {
+  if (about && n === 0) return 'an uncounted number of jobs'
   return `${count(n, about)} job${n === 1 ? '' : 's'}`
 }

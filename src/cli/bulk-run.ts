@@ -4,13 +4,13 @@
 import type { Answer, Bulk, BulkRow } from '../index.ts'
 import { count, jobs } from './amounts.ts'
 import type { Exit } from './exit.ts'
-import { Progress } from './progress.ts'
+import { type Goal, Progress } from './progress.ts'
 import { commandLine, type Shell } from './shell.ts'
 
 /** Run it to its end. Errors: whatever a step threw, after it was said how far the change got. */
 export async function runBulk(shell: Shell, bulk: Bulk): Promise<Exit> {
   const seen = (row: BulkRow) => row.changed + refusedOf(row)
-  const progress = new Progress(shell, { total: bulk.row.matched, about: bulk.row.about }, seen(bulk.row))
+  const progress = new Progress(shell, goalOf(bulk.row), seen(bulk.row))
   let last = bulk.row
   const onStep = (row: BulkRow, answers: readonly Answer[]) => {
     last = row
@@ -35,6 +35,10 @@ export async function runBulk(shell: Shell, bulk: Bulk): Promise<Exit> {
     return row.outcome === 'done' && refusedOf(row) === 0 ? 'done' : 'partly'
   })
 }
+
+/** None is no goal where they were not counted to the end. */
+const goalOf = ({ matched, about }: BulkRow): Goal =>
+  about && matched === 0 ? {} : { total: matched, about }
 
 const goOn = (id: string) =>
   `To go on: ${commandLine('bulk', 'resume', id)}. To leave it at that: ${commandLine('bulk', 'stop', id)}`

@@ -136,7 +136,8 @@ async function changeFiltered(
   const rowlock = shell.client()
   const applies = appliesTo(change.verb, filter)
   const { count, about } = await rowlock.countJobs(applies)
-  if (count === 0) {
+  // About 0 is not none: those that fit are few among very many. The change itself looks at each.
+  if (count === 0 && !about) {
     shell.say(`no job matches that ${change.name} applies to; nothing was changed`)
     return 'done'
   }
@@ -166,7 +167,11 @@ async function showSample(
   if (options.dryRun && shell.isJson) return shell.json({ verb: change.verb, count, about, sample })
   const frame = { width: shell.talkWidth, paint: shell.talkPaint }
   const isMore = about || count > sample.length
-  shell.say(isMore ? `${jobs(count, about)}, the newest of them:` : `${jobs(count)}:`)
+  if (about && count === 0) {
+    shell.say('at least 0 jobs: there are too many to count to the end, and none of those looked at matches')
+  } else {
+    shell.say(isMore ? `${jobs(count, about)}, the newest of them:` : `${jobs(count)}:`)
+  }
   if (sample.length > 0) shell.say(`${table(sample, jobColumns(new Date()), frame).join('\n')}\n`)
 }
 

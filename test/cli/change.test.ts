@@ -158,6 +158,27 @@ describe('by filter', () => {
     expect(await db.value('select count(*)::integer from rowlock.bulk')).toBe(0)
   })
 
+  test('a count that saw none and did not look at all is not taken for none', async () => {
+    await enqueue(3)
+    const real = await db.value<string>(`select pg_get_functiondef('rowlock.count_jobs'::regproc)`)
+    await db.sql(`
+      create or replace function rowlock.count_jobs(p_filter jsonb default '{}') returns jsonb
+      language sql stable as 'select jsonb_build_object(''count'', 0, ''about'', true)'`)
+    try {
+      const dry = await run(['cancel', '--queue', 'mail', '--dry-run'])
+      expect(dry.stderr).toMatch(/at least 0 jobs: there are too many to count to the end/)
+      expect(dry.stderr).toMatch(/would cancel an uncounted number of jobs; nothing was changed/)
+      expect(await run(['cancel', '--queue', 'mail', '--yes'])).toMatchObject({
+        code: 0,
+        stderr: expect.stringMatching(/^3 changed/m),
+      })
+      expect((await run(['bulk'])).stdout).toMatch(/not counted +3/)
+    } finally {
+      await db.sql(real)
+    }
+    expect(await waiting()).toBe(0)
+  })
+
   test('--json answers each job on stdout, and nothing else', async () => {
     const ids = await enqueue(3)
     const { code, stdout } = await run(['run-now', '--state', 'scheduled', '--yes', '--json'])
