@@ -4,8 +4,8 @@
 --   after p_after.
 -- Returns: `due`, `scheduled` and `retryable` exact up to 10,000, `dead_letters` up to 100,000; above that the flag
 --   `…_about` is set. A job that is retryable and due counts as both. `running`: claimed jobs, those that still wait
---   for a slot among them. `workers` and `slots`: of living workers that do not drain. `…_per_minute`: what these
---   ended in the last minute, as their last beats told it. `beyond_target`: the oldest due job waits longer than the
+--   for a slot among them. `workers` and `slots`: of living workers that do not drain. `…_per_minute`: what the
+--   living ones ended in the last minute. Slots and rates are as their last beats told them. `beyond_target`: the oldest due job waits longer than the
 --   queue promises. `is_known`: some job, worker, setting or change names this queue.
 -- Cost: bounded by the queues asked for, not by what waits. Nothing is locked.
 create or replace function rowlock.queues(
@@ -66,11 +66,11 @@ begin
            coalesce(sum(w.done), 0), coalesce(sum(w.failed), 0), coalesce(sum(w.retried), 0)
       into workers, slots, done_per_minute, failed_per_minute, retried_per_minute
       from (select coalesce((w.facts ->> 'draining')::boolean, false) as drains,
-                   coalesce(queues.concurrency, rowlock.figure(w.queues -> queues.queue, 'concurrency')) as slots,
-                   rowlock.figure(w.facts #> array['by_queue', queues.queue], 'done') as done,
-                   rowlock.figure(w.facts #> array['by_queue', queues.queue], 'failed') as failed,
-                   rowlock.figure(w.facts #> array['by_queue', queues.queue], 'retried') as retried
+                   rowlock.slots_of(t.told, w.queues -> queues.queue, queues.concurrency) as slots,
+                   rowlock.figure(t.told, 'done') as done, rowlock.figure(t.told, 'failed') as failed,
+                   rowlock.figure(t.told, 'retried') as retried
               from rowlock.worker w
+             cross join lateral (select w.facts #> array['by_queue', queues.queue]) as t (told)
              where w.expires_at > v_now and w.queues ? queues.queue) as w;
     is_known := is_known or due + scheduled + retryable + running + dead_letters + workers > 0
              or exists (select from rowlock.worker w where w.expires_at > v_now and w.queues ? queues.queue)

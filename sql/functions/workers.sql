@@ -1,8 +1,8 @@
 -- The worker processes: who they are, what they serve, and how they fare, as their last beats told it.
 --
 -- Returns: one row a worker, the eldest first; those whose lease is over as long as the reaper has not buried them.
---   `is_alive`: the lease holds. `queues`: by name, the concurrency, what runs, is prefetched and ended in the last
---   minute there. `slots`: handlers that may run at once. `lag_ms`: of the event loop, the worst of the last beat.
+--   `is_alive`: the lease holds. `queues`: by name, the concurrency, what runs, is stuck, is prefetched and ended in
+--   the last minute there. `slots`: handlers that may run at once. `lag_ms`: of the event loop, the worst of the last beat.
 --   `jobs`: what the database gave it, those that still wait for a slot among them.
 create or replace function rowlock.workers()
 returns table (
@@ -24,15 +24,15 @@ as $rowlock$
     left join (select r.worker_id, count(*) as jobs from rowlock.running r group by r.worker_id) as r
       on r.worker_id = w.id
    cross join lateral (
-          select coalesce(jsonb_object_agg(e.queue, e.own || e.told || e.set), '{}') as queues,
-                 coalesce(sum(rowlock.figure(e.own || e.set, 'concurrency')), 0) as slots
-            from (select k.queue,
+          select coalesce(jsonb_object_agg(e.queue, e.own || e.told || jsonb_strip_nulls(
+                   jsonb_build_object('concurrency', e.slots))), '{}') as queues,
+                 coalesce(sum(e.slots), 0) as slots
+            from (select k.queue, rowlock.slots_of(t.told, k.own, q.concurrency) as slots,
                          case when jsonb_typeof(k.own) = 'object' then k.own else '{}' end as own,
-                         coalesce(w.facts #> array['by_queue', k.queue], '{}') as told,
-                         case when q.concurrency is null then '{}'
-                              else jsonb_build_object('concurrency', q.concurrency) end as set
+                         case when jsonb_typeof(t.told) = 'object' then t.told else '{}' end as told
                     from jsonb_each(case when jsonb_typeof(w.queues) = 'object' then w.queues else '{}' end)
                            as k (queue, own)
+                   cross join lateral (select w.facts #> array['by_queue', k.queue]) as t (told)
                     left join rowlock.queue q on q.name = k.queue) as e) as s
    order by w.started_at, w.id
 $rowlock$;

@@ -5,6 +5,8 @@ import { namedRows } from './named.ts'
 
 /** The codes of reasons; they do not change. */
 export type ReasonCode =
+  /** It is to be cancelled, for it did not start in time. */
+  | 'expired'
   /** Its time has not come. */
   | 'scheduled'
   /** It failed, and the next attempt is due later. */

@@ -9,6 +9,8 @@ export interface WorkerQueue {
   readonly concurrency?: number
   readonly prefetch?: number
   readonly running?: number
+  /** Of these, the handlers that ignored their signal. */
+  readonly stuck?: number
   readonly prefetched?: number
   /** What ended in the last minute. */
   readonly done?: number

@@ -1,6 +1,7 @@
 // What a worker tells the database of itself: who it is when it registers, how it fares with each beat.
 
 import { RELEASE } from '../engine/release.ts'
+import { LIMITS } from '../ground/limits.ts'
 import type { WorkerStatus } from './events.ts'
 import type { WorkerSettings } from './options.ts'
 import type { Rates } from './rates.ts'
@@ -15,9 +16,20 @@ export function identityOf({ name, queues, handlers }: WorkerSettings): Record<s
       queues.map(({ queue, concurrency, prefetch }) => [queue, { concurrency, prefetch }]),
     ),
     kinds: [...handlers.keys()],
+    timeouts: ownTimeouts(handlers),
     pid: process.pid,
     node: process.version,
   }
+}
+
+/** By kind, of those that do not have the default. Without it nobody could say whether a job runs too long. Unit: ms. */
+function ownTimeouts(handlers: WorkerSettings['handlers']): Record<string, number> {
+  const timeouts = [...handlers].map(([kind, { definition }]) => [kind, definition.timeoutMs] as const)
+  return Object.fromEntries(
+    timeouts.filter(
+      (own): own is [string, number] => own[1] !== undefined && own[1] !== LIMITS.timeoutMs.default,
+    ),
+  )
 }
 
 /** Told with each beat. By queue: its slots, and what ended in the last minute. */

@@ -19,6 +19,8 @@ interface Room {
 /** What one queue looks like in this process. */
 export interface RoomFigures {
   readonly running: number
+  /** Of the running ones, those whose handlers ignored their signal. */
+  readonly stuck: number
   readonly prefetched: number
   readonly concurrency: number
 }
@@ -93,9 +95,9 @@ export class Slots {
 
   /** By queue. */
   figures(): [string, RoomFigures][] {
-    return [...this.#rooms].map(([queue, { running, prefetched, concurrency }]) => [
+    return [...this.#rooms].map(([queue, { running, stuck, prefetched, concurrency }]) => [
       queue,
-      { running, prefetched: prefetched.length, concurrency },
+      { running, stuck, prefetched: prefetched.length, concurrency },
     ])
   }
 

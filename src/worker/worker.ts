@@ -280,6 +280,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
   #stuck({ id: jobId, kind }: ClaimedJob, stuck: number): void {
     this.#log.error({ jobId, kind, stuck }, 'a handler ignored its signal; its slot stays taken')
     this.#announce('stuck', { jobId, kind, stuck })
+    this.#heartbeat.nudge()
     if (stuck < this.#settings.stuckSlots || this.#state !== 'running') return
     this.#fit = false
     process.exitCode ||= 1
@@ -310,6 +311,8 @@ export class Worker extends EventEmitter<WorkerEvents> {
     const { concurrency } = this.#crew.slots
     this.#lanes.transactions.resizeLane(concurrency)
     this.#log.info({ settings, concurrency }, 'the concurrency of a queue was changed')
+    // People who look at slots see what this beat told, from before.
+    this.#heartbeat.nudge()
   }
 
   #beaten({ cancel, duty_in_ms, settings }: Beat, told: readonly StartedJob[]): void {

@@ -40,6 +40,12 @@ describe('a job that runs', () => {
     expect(reason).toMatchObject({ reason: 'prefetched', detail: { held: 3, slots: 2 } })
     expect(reason!.says).toMatch(/waits for a free slot there \(3 jobs of queue default for 2 slots\)/)
     expect(expires).toMatchObject({ reason: 'expires' })
+    await db.sql('delete from rowlock.running where id <> $1', [id])
+    expect(await codes(id)).toEqual(['running', 'expires'])
+    await facts(hand, { by_queue: { default: { stuck: 2 } } })
+    expect((await first(id)).says).toMatch(
+      /a free slot .* for 2 slots, 2 of them held by handlers that ignored/,
+    )
     await db.sql('update rowlock.running set losses = 2')
     expect((await first(id)).says).toMatch(/to run alone/)
   })
@@ -49,7 +55,35 @@ describe('a job that runs', () => {
     await verb(db, 'start', [held(job)])
     await db.sql(`update rowlock.running set started_at = clock_timestamp() - interval '4 min'`)
     expect(await codes(id)).toEqual(['overdue', 'running'])
-    expect((await first(id)).says).toMatch(/has run for 4 min, and may for 1 min: .*the handler ignores it/)
+    expect((await first(id)).says).toMatch(/has run for 4 min, and may for 1 min: its signal was given/)
+  })
+
+  test('beyond the timeout of its kind, as its worker told it; a job within it is accused of nothing', async () => {
+    const { hand, id, job } = await claimOne()
+    await verb(db, 'start', [held(job)])
+    await db.sql(`update rowlock.running set started_at = clock_timestamp() - interval '20 min'`)
+    await facts(hand, { timeouts: { k: 3_600_000, other: 1_000 } })
+    const [running, ...rest] = await why(id)
+    expect(rest).toEqual([])
+    expect(running!.says).toMatch(/it may take until .*\(in 39 min\)\. The lease/)
+    await facts(hand, { timeouts: { k: 600_000 } })
+    expect((await first(id)).says).toMatch(/has run for 20 min, and may for 10 min: its signal was given/)
+    await facts(hand, { timeouts: {} })
+    expect((await first(id)).says).toMatch(/has run for 20 min, and may for 15 min: its signal was given/)
+  })
+
+  test('beyond the default, on a worker that does not tell the timeouts of its kinds: nothing is claimed', async () => {
+    const { hand, id, job } = await claimOne()
+    await verb(db, 'start', [held(job)])
+    expect((await first(id)).says).toMatch(/may take until .*, unless its handler says otherwise\. The lease/)
+    await db.sql(`update rowlock.running set started_at = clock_timestamp() - interval '20 min'`)
+    await facts(hand, { timeouts: null })
+    const reason = await first(id)
+    expect(reason).toMatchObject({ reason: 'overdue', detail: { timeout_ms: 900_000, is_told: false } })
+    expect(reason.says).toMatch(
+      /^it has run for 20 min, longer than the default of 15 min; .* worker w1 does not tell/,
+    )
+    expect(reason.says).not.toMatch(/signal/)
   })
 
   test('though it was asked to be cancelled: by whom, why', async () => {
@@ -100,6 +134,18 @@ describe('a job that ended', () => {
     expect((await first(id)).says).toMatch(/it is done since .*, after \d+ ms of attempt 1$/)
   })
 
+  test('done, though nobody told when it started', async () => {
+    const id = await end('complete', {})
+    await db.sql('update rowlock.finished set started_at = null')
+    expect((await first(id)).says).toMatch(/it is done since [^,]*, by attempt 1$/)
+  })
+
+  test('without a cause: none is told', async () => {
+    const id = await end('fail', { ...failure, permanent: true })
+    await db.sql('update rowlock.finished set cause = null')
+    expect((await first(id)).says).toMatch(/failed for good at .* ago\): no such user/)
+  })
+
   test('failed for good: the error, and how it is run again', async () => {
     const id = await end('fail', { ...failure, permanent: true })
     const says = /failed for good at .* \(Error\): no such user: .*rowlock retry \d+ runs it again/
@@ -129,17 +175,19 @@ describe('a job that ended', () => {
       /attempt 1 failed \(Error\): no such user, and that was failure 1 of 1\. rowlock redrive/,
     )
     const other = await enqueue(db, { dedupe_key: 'one' })
-    expect((await first(id)).says).toMatch(new RegExp(`Job ${other} has its dedupe key`))
+    expect((await first(id)).says).toMatch(
+      new RegExp(`Job ${other} has its dedupe key by now: rowlock redrive is refused until that one ends$`),
+    )
     await db.sql('delete from rowlock.dead_letter')
   })
 })
 
 describe('whatever is written in a row', () => {
   test.each([
-    ['available_at', 'infinity', /due at never/],
+    ['available_at', 'infinity', /^it is scheduled: it is never due\. rowlock run-now/],
     ['available_at', '-infinity', /due since the beginning of time/],
     ['expires_at', 'infinity', /./],
-    ['expires_at', '-infinity', /./],
+    ['expires_at', '-infinity', /^it expired at the beginning of time/],
   ])('%s %s: there is an answer', async (column, value, says) => {
     await serve()
     const id = await enqueue(db)
@@ -162,7 +210,16 @@ describe('whatever is written in a row', () => {
   test('facts of another program that are not what ours are: there is an answer', async () => {
     const hand = await serve({ default: { concurrency: 'many' } })
     const id = await enqueue(db)
-    await facts(hand, { by_queue: 'none', running: 'x', stuck: null, lag_ms: 1e30, draining: null })
+    await facts(hand, {
+      by_queue: 'none',
+      timeouts: 'none',
+      running: 'x',
+      stuck: null,
+      lag_ms: 1e30,
+      draining: null,
+    })
+    expect(await codes(id)).toEqual(['due'])
+    await facts(hand, { by_queue: { default: ['x'] }, timeouts: { k: 'x' } })
     expect(await codes(id)).toEqual(['due'])
     await db.sql(`update rowlock.worker set queues = '["default"]'`)
     expect(await codes(id)).toEqual(['due'])

@@ -137,6 +137,19 @@ describe('a job whose row somebody has', () => {
   })
 })
 
+test('a number that a transaction elsewhere has as well makes no holder of it', async () => {
+  const holder = await open('select from rowlock.waiting for update')
+  const elsewhere = await open('select pg_current_xact_id(); select from rowlock.waiting; select 4711')
+  const holders = async (session: pg.Client) => {
+    const { rows } = await session.query('select pg_current_xact_id()::xid as xid')
+    const look = `select h.pid from rowlock.row_holders($1, 'rowlock.waiting'::regclass) as h`
+    return (await db.sql(look, [rows[0].xid])).map(({ pid }) => pid)
+  }
+  // It has only read the table, as anybody may.
+  expect(await holders(elsewhere)).toEqual([])
+  expect(await holders(holder)).toEqual([await pidOf(holder)])
+})
+
 describe('to ask', () => {
   test('blocks nobody, and writes nothing, also in a transaction that stays open', async () => {
     const hand = await serve()

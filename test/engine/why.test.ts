@@ -100,9 +100,9 @@ describe('a job that waits', () => {
     expect(reason.says).toMatch(
       /all 1 worker\(s\) .* busy: 2 job\(s\) of queue default are claimed for 2 slot\(s\)/,
     )
-    await rowlock.setQueue('default', { concurrency: 3 })
+    await facts(hand, { by_queue: { default: { concurrency: 3 } } })
     expect(await codes(id)).toEqual(['due'])
-    await rowlock.setQueue('default', { concurrency: 1 })
+    await facts(hand, { by_queue: { default: { concurrency: 1 } } })
     expect(await codes(id)).toEqual(['workers_full'])
     await serve(undefined, undefined, 'w2')
     expect(await codes(id)).toEqual(['due'])
@@ -110,15 +110,40 @@ describe('a job that waits', () => {
 
   test('for handlers that ignored their signal hold the slots, or a job that runs alone', async () => {
     const hand = await serve()
-    await facts(hand, { stuck: 2 })
-    await fill(db, 2)
-    await hand.claim({ limit: 2 })
     const id = await enqueue(db)
-    expect((await first(id)).says).toMatch(/2 slot\(s\) are held by handlers that ignored their signal/)
-    await db.sql(`delete from rowlock.running where id <> (select min(id) from rowlock.running)`)
+    // Their jobs were reported: nothing in running tells of them.
+    await facts(hand, { stuck: 2, by_queue: { default: { stuck: 2 } } })
+    expect(await first(id)).toMatchObject({ reason: 'workers_full', detail: { slots: 2, held: 0, stuck: 2 } })
+    expect((await first(id)).says).toMatch(
+      /2 slot\(s\) are held by handlers that ignored their signal: restart worker w1\. It/,
+    )
+    await facts(hand, { stuck: 2, by_queue: { default: { stuck: 1 } } })
+    expect(await codes(id)).toEqual(['due'])
+    await fill(db, 1, { priority: '1' })
+    await hand.claim({ limit: 1 })
+    expect(await codes(id)).toEqual(['workers_full'])
+    await facts(hand, { stuck: 0, by_queue: { default: { stuck: 0 } } })
     expect(await codes(id)).toEqual(['due'])
     await db.sql('update rowlock.running set losses = 2')
     expect((await first(id)).says).toMatch(/job \d+ runs alone/)
+  })
+
+  test('and its queue is set to other slots than a worker of an older release follows', async () => {
+    const hand = await serve({ default: { concurrency: 1 } })
+    await fill(db, 1)
+    await hand.claim({ limit: 1 })
+    const id = await enqueue(db)
+    await rowlock.setQueue('default', { concurrency: 9 })
+    expect(await first(id)).toMatchObject({ reason: 'workers_full', detail: { slots: 1 } })
+    expect(await rowlock.queue('default')).toMatchObject({ concurrency: 9, slots: 1 })
+    expect(await rowlock.workers()).toMatchObject([{ slots: 1, queues: { default: { concurrency: 1 } } }])
+    // What a worker made of the setting it tells; one that tells of its queues and not that, follows it.
+    await facts(hand, { by_queue: { default: { concurrency: 4 } } })
+    expect(await rowlock.queue('default')).toMatchObject({ slots: 4 })
+    expect(await rowlock.workers()).toMatchObject([{ slots: 4, queues: { default: { concurrency: 4 } } }])
+    await facts(hand, { by_queue: { default: { running: 1 } } })
+    expect(await rowlock.queue('default')).toMatchObject({ slots: 9 })
+    expect(await codes(id)).toEqual(['due'])
   })
 
   test('for it was lost with its worker: it is claimed alone', async () => {
@@ -141,6 +166,10 @@ describe('a job that waits', () => {
     await fill(db, 17, { available_at: `clock_timestamp() + interval '1 h'`, priority: '5' })
     await fill(db, 19, { priority: '5', kind: `'foreign'` })
     await fill(db, 23, { available_at: past('1 min'), queue: `'foreign'` })
+    // Nor do those that are to run alone, wherever they stand.
+    const suspects = { available_at: past('2 h'), losses: '2' }
+    for (const more of [{}, { kind: `'other'` }, { priority: '7' }])
+      await fill(db, 29, { ...suspects, ...more })
     const reason = await first(id)
     expect(reason).toMatchObject({
       reason: 'behind',
@@ -161,6 +190,14 @@ describe('a job that waits', () => {
     expect(reason.says).toMatch(/^more than 10000 due job/)
   })
 
+  test('behind a few, whatever waits in lines that do not come first', async () => {
+    await serve(undefined, ['a', 'k', 'z'])
+    await fill(db, 10_050, { kind: `'a'`, priority: '-1' })
+    await fill(db, 3, { kind: `'z'`, priority: '5' })
+    const reason = await first(await enqueue(db))
+    expect(reason).toMatchObject({ reason: 'behind', detail: { ahead: 3, about: false, higher: 3 } })
+  })
+
   test('for nothing: the next look takes it; for long: whose logs to read', async () => {
     await serve()
     const id = await enqueue(db)
@@ -176,7 +213,24 @@ describe('a job that waits', () => {
     expect(expires).toMatchObject({ reason: 'expires', until: expect.any(Date) })
     expect(expires!.says).toMatch(/is cancelled at .*\(in 59 min\)/)
     await db.sql(`update rowlock.waiting set expires_at = clock_timestamp() - interval '1 min'`)
-    expect((await why(id))[1]!.says).toMatch(/it expired at .*\(1 min ago\)/)
+    expect(await codes(id)).toEqual(['expired'])
+  })
+
+  test('and has expired: it is to be cancelled, and nothing else is said of it but who has its row', async () => {
+    const hand = await serve()
+    await fill(db, 3)
+    const id = await enqueue(db, { expires_in: '0 s' })
+    const reason = await first(id)
+    expect(reason).toMatchObject({ reason: 'expired', since: expect.any(Date), until: null })
+    expect(reason.says).toMatch(
+      /^it expired at .* ago\), before it started: the next claim or sweep .* cancels it$/,
+    )
+    expect(await codes(id)).toEqual(['expired'])
+    const session = await open('select from rowlock.waiting where id = $1 for update', [id])
+    expect(await codes(id)).toEqual(['expired', 'row_locked'])
+    await session.query('rollback')
+    await endLease(db, hand)
+    expect((await first(id)).says).toMatch(/no worker lives that would cancel it: start one$/)
   })
 
   test('though it was asked to be cancelled while it ran', async () => {

@@ -34,7 +34,7 @@ describe('the workers', () => {
       const [one] = await rig.rowlock.workers()
       return one!.running === 2 && one!.prefetched === 1 && one!.slots === 7 && one
     })
-    const rates = { done: 0, failed: 0, retried: 0 }
+    const rates = { done: 0, failed: 0, retried: 0, stuck: 0 }
     expect(row).toEqual({
       id: workerId,
       name: 'one',

@@ -96,6 +96,38 @@ test('a deaf handler: its attempt timed out, its slot stays taken, its late resu
   expect((await rig.rowlock.job(id))?.state).toBe('retryable')
 })
 
+test('a deaf handler is told of at once, and who waits for its slot learns which worker to restart', async () => {
+  const { handler, ends } = deaf()
+  const queues = { default: { concurrency: 1, prefetch: 0 } }
+  const handlers = [handler, handle(quick, () => {})]
+  await rig.start({ handlers, queues, abortGrace: 50, lease: '1h', heartbeat: '20m', name: 'deaf one' })
+  const { id } = await rig.rowlock.enqueue(job, '')
+  await rig.becomes(id, 'retryable')
+  const next = await rig.rowlock.enqueue(quick, null)
+  const reason = await until('it is told', async () => {
+    const [first] = await rig.rowlock.why(next.id)
+    return first?.reason === 'workers_full' ? first : undefined
+  })
+  expect(reason).toMatchObject({ detail: { slots: 1, held: 0, stuck: 1 } })
+  expect(reason.says).toMatch(/1 slot\(s\) are held by .* their signal: restart worker deaf one/)
+  expect(await rig.rowlock.workers()).toMatchObject([{ queues: { default: { running: 1, stuck: 1 } } }])
+  ends[0]!('late')
+  await rig.becomes(next.id, 'done')
+})
+
+test('a job within the timeout of its kind is accused of nothing, for its worker tells that', async () => {
+  const long = defineJob<string>('long', { timeout: '1h' })
+  const ends: (() => void)[] = []
+  const handler = handle(long, () => new Promise<void>((resolve) => ends.push(resolve)))
+  await rig.start({ handlers: [handler], heartbeat: 100 })
+  const { id } = await rig.rowlock.enqueue(long, '')
+  await until('it is seen to run', () => rig.db.value('select started_at is not null from rowlock.running'))
+  await rig.db.sql(`update rowlock.running set started_at = started_at - interval '20 min'`)
+  expect(await rig.rowlock.why(id)).toMatchObject([{ reason: 'running' }])
+  ends[0]!()
+  await rig.becomes(id, 'done')
+})
+
 test('too many stuck handlers end the worker, and its process says so to its supervisor', async () => {
   const child = startChild('worker/child.ts', {
     url: rig.db.url,
