@@ -9,7 +9,14 @@ export type { AttemptRow, JobRow } from './engine/find-job.ts'
 export type { JobCount, JobPage, ListedJob } from './engine/find-jobs.ts'
 export type { PageOptions } from './engine/look.ts'
 export type { Looks } from './engine/looks.ts'
-export type { Answer, AnswerDetail, Change, Ids, Refusal } from './engine/many.ts'
+export {
+  type Answer,
+  type AnswerDetail,
+  answersOf,
+  type Change,
+  type Ids,
+  type Refusal,
+} from './engine/many.ts'
 export type { MigrateReport } from './engine/migrate.ts'
 export type { Operator } from './engine/operator.ts'
 export type { QueueRow, QueuesOptions } from './engine/queues.ts'

@@ -1,9 +1,11 @@
 // Every mutant there is.
 
 import type { Mutant } from './mutant.ts'
+import { BULK_GUARDS } from './sql-bulk.ts'
 import { CLAIM_GUARDS } from './sql-claim.ts'
 import { END_GUARDS } from './sql-end.ts'
 import { LEASE_GUARDS } from './sql-lease.ts'
+import { LOOKS_GUARDS } from './sql-looks.ts'
 import { OPERATORS_GUARDS } from './sql-operators.ts'
 import { STORE_GUARDS } from './sql-store.ts'
 import { TYPESCRIPT_GUARDS } from './typescript.ts'
@@ -14,5 +16,7 @@ export const MUTANTS: readonly Mutant[] = [
   ...END_GUARDS,
   ...LEASE_GUARDS,
   ...OPERATORS_GUARDS,
+  ...BULK_GUARDS,
+  ...LOOKS_GUARDS,
   ...TYPESCRIPT_GUARDS,
 ]

@@ -2,7 +2,7 @@
 -- looks, since jobs move: what a claim holds in the moment of a round is met in the next, where it runs.
 --
 -- p_filter: only jobs that it finds when their row is locked, or when they have been asked.
--- p_wait: wait for rows that others have locked, instead of passing them by.
+-- p_wait: wait for a row that others have locked, instead of passing it by; for one id only.
 -- Returns: a row for each id, in order: `cancelled`, `requested`, `already_ended`, `not_found`, `busy` when it kept
 --   moving, `changed` when p_filter does not find it any more. Each that was changed has a row in audit.
 -- Transaction: may run in the caller's (READ COMMITTED). Locks: rows in waiting (skip locked); then their dedupe keys;
@@ -22,7 +22,7 @@ declare
   v_actor text := left(p_actor, 200);
   v_reason text := left(p_reason, 1000);
   v_rounds integer := case when p_wait then 20 else 10 end;
-  v_left bigint[] := rowlock.check_many('cancel', p_ids, p_filter);
+  v_left bigint[] := rowlock.check_many('cancel', p_ids, p_filter, p_wait);
   v_said jsonb := '{}';
   v_tids tid[];
   v_fit bigint[];
@@ -31,15 +31,18 @@ declare
   v_asked bigint[];
   v_new bigint[] := '{}';
   v_workers uuid[];
+  v_queues jsonb;
 begin
   for v_round in 1 .. v_rounds loop
     v_tids := rowlock.lock_waiting(v_left, p_wait);
     if v_tids <> '{}' then
       v_fit := rowlock.fits(v_left, p_filter);
+      v_queues := (
+        select jsonb_object_agg(w.id, w.queue) from rowlock.waiting w where w.ctid = any (v_tids) and w.id = any (v_fit));
       v_done := rowlock.end_waiting(
         array(select w.ctid from rowlock.waiting w where w.ctid = any (v_tids) and w.id = any (v_fit)),
         v_actor, v_reason, v_now);
-      perform rowlock.note_each('cancel', v_done, p_actor, p_reason);
+      perform rowlock.note_each('cancel', v_done, p_actor, p_reason, p_queues => v_queues);
       v_said := v_said || rowlock.said(v_done, 'cancelled');
       v_left := rowlock.unsaid(v_left, v_said);
     end if;
@@ -64,13 +67,13 @@ begin
     if v_asked is not null then
       -- They may have moved on since: only a job that still runs has been asked.
       -- A move after this look finds the request.
-      select array_agg(r.id order by r.id), array_agg(distinct r.worker_id)
-        into v_done, v_workers
+      select array_agg(r.id order by r.id), array_agg(distinct r.worker_id), jsonb_object_agg(r.id, r.queue)
+        into v_done, v_workers, v_queues
         from rowlock.running r
        where r.id = any (v_left) and r.id = any (v_asked)
          and r.id = any ((select rowlock.fits(v_left, p_filter))::bigint[]);
       if v_done is not null then
-        perform rowlock.note_each('cancel', v_done, p_actor, p_reason);
+        perform rowlock.note_each('cancel', v_done, p_actor, p_reason, p_queues => v_queues);
         perform pg_notify(rowlock.channel(), 'cancel ' || w.id) from unnest(v_workers) as w (id);
         v_said := v_said || rowlock.said(v_done, 'requested');
         v_left := rowlock.unsaid(v_left, v_said);

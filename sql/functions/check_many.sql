@@ -1,7 +1,9 @@
--- The ids of one call, each once and in order, after a look at the call itself. Internal: each verb for many jobs
--- begins with it.
+-- The ids of one call, each once and in order, after a look at the call itself. Only the verb for one waits for what
+-- others hold: a call for many that waited would hold rows and keys meanwhile. Internal: each verb for many jobs begins
+-- with it.
 -- Errors: RL001, RL030.
-create or replace function rowlock.check_many(p_verb text, p_ids bigint[], p_filter jsonb) returns bigint[]
+create or replace function rowlock.check_many(
+  p_verb text, p_ids bigint[], p_filter jsonb, p_wait boolean default false) returns bigint[]
 language plpgsql volatile
 set search_path = pg_catalog, pg_temp
 as $rowlock$
@@ -15,6 +17,9 @@ begin
   if cardinality(p_ids) > 1000 then
     perform rowlock.refuse('RL001', format('at most 1000 ids in one call; got %s', cardinality(p_ids)),
       '{"path": "ids"}');
+  end if;
+  if p_wait and cardinality(p_ids) > 1 then
+    perform rowlock.refuse('RL001', 'only a call for one job may wait for its row', '{"path": "wait"}');
   end if;
   if p_filter is not null then
     v_fault := rowlock.filter_fault(p_filter);

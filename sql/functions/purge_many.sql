@@ -2,7 +2,7 @@
 -- by whom and why, stays in audit.
 --
 -- p_filter: only jobs that it finds when their row is locked.
--- p_wait: wait for rows that others have locked, instead of passing them by.
+-- p_wait: wait for a row that others have locked, instead of passing it by; for one id only.
 -- Returns: a row for each id, in order: `purged`, `not_found`, `wrong_state` with its state, `busy` while somebody else
 --   has it locked, `changed` when p_filter does not find it any more. Each that was changed has a row in audit.
 -- Transaction: may run in the caller's (READ COMMITTED). Locks: rows in finished, then in payload (skip locked).
@@ -18,11 +18,12 @@ set jit = off
 as $rowlock$
 declare
   v_rounds integer := case when p_wait then 20 else 10 end;
-  v_left bigint[] := rowlock.check_many('purge', p_ids, p_filter);
+  v_left bigint[] := rowlock.check_many('purge', p_ids, p_filter, p_wait);
   v_said jsonb := '{}';
   v_locked bigint[];
   v_bodies bigint[];
   v_done bigint[];
+  v_queues jsonb;
 begin
   for v_round in 1 .. v_rounds loop
     if p_wait then
@@ -40,12 +41,14 @@ begin
         select f.id from unnest(rowlock.fits(v_locked, p_filter)) as f (id)
          where f.id = any (v_bodies) or not exists (select from rowlock.payload p where p.job_id = f.id));
       with gone as (
-        delete from rowlock.finished f where f.id = any (v_locked) returning f.id
+        delete from rowlock.finished f where f.id = any (v_locked) returning f.id, f.queue
       )
-      select coalesce(array_agg(distinct g.id), '{}') into v_done from gone g;
+      select coalesce(array_agg(distinct g.id), '{}'), jsonb_object_agg(g.id, g.queue)
+        into v_done, v_queues
+        from gone g;
       delete from rowlock.payload p where p.job_id = any (v_done);
       delete from rowlock.attempt a where a.job_id = any (v_done);
-      perform rowlock.note_each('purge', v_done, p_actor, p_reason);
+      perform rowlock.note_each('purge', v_done, p_actor, p_reason, p_queues => v_queues);
       v_said := v_said || rowlock.said(v_done, 'purged');
       v_left := rowlock.unsaid(v_left, v_said);
     end if;

@@ -1,12 +1,14 @@
 -- Put dead letters back in their queues, as `redrive` puts one: the same jobs, their failures forgotten.
 --
 -- p_filter: only jobs that it finds when their row is locked.
--- p_wait: wait for rows that others have locked, instead of passing them by.
+-- p_wait: wait for a row or key that others have locked, instead of passing it by; for one id only.
 -- Returns: a row for each id, in order: `redriven`, `not_found`, `wrong_state` with its state, `dedupe_key_taken` with
---   the `holder` (of two with one key in one call the first by id has it), `busy` when it kept moving, `changed` when
---   p_filter does not find it any more. Each that was changed has a row in audit.
+--   the `holder` (of two with one key in one call the first by id has it), `busy` when it kept moving or when
+--   an open transaction has its key in hand, `changed` when p_filter does not find it any more. Each that was changed
+--   has a row in audit.
 -- Transaction: may run in the caller's (READ COMMITTED). Locks: the dedupe keys, which it takes again in their order
---   and once in a call; then rows in dead_letter (skip locked). A key that somebody takes or gives up is waited for.
+--   and once in a call; then rows in dead_letter (skip locked). A key that somebody takes or gives up is waited for
+--   200 ms, by p_wait to the end.
 -- Errors: RL001, RL030.
 create or replace function rowlock.redrive_many(
   p_ids bigint[], p_actor text default null, p_reason text default null, p_filter jsonb default null,
@@ -20,7 +22,7 @@ as $rowlock$
 declare
   v_now timestamptz := rowlock.now();
   v_rounds integer := case when p_wait then 20 else 10 end;
-  v_left bigint[] := rowlock.check_many('redrive', p_ids, p_filter);
+  v_left bigint[] := rowlock.check_many('redrive', p_ids, p_filter, p_wait);
   v_said jsonb := '{}';
   v_fit bigint[];
   v_keyed bigint[];
@@ -30,6 +32,7 @@ declare
   v_mine bigint[] := '{}';
   v_done bigint[];
   v_in text[];
+  v_at jsonb;
   v_queues text[] := '{}';
 begin
   perform rowlock.commit_durably();
@@ -41,11 +44,19 @@ begin
         from rowlock.dead_letter d
        where d.id = any (v_left) and d.id = any (v_fit) and d.dedupe_key is not null;
       if v_keyed is not null then
-        v_holders := rowlock.win_keys(v_of, v_keys, v_keyed);
+        if p_wait then
+          v_holders := rowlock.win_keys(v_of, v_keys, v_keyed);
+        else
+          v_holders := rowlock.win_free_keys(v_of, v_keys, v_keyed);
+        end if;
         v_mine := array(
           select k.id from unnest(v_keyed, v_holders) as k (id, holder) where k.holder = k.id order by k.id);
         -- One that has its key from this call waits to see whether it can be had; others hold theirs for good.
         v_said := v_said || rowlock.key_taken(v_keyed, v_holders, v_mine);
+        if not p_wait then
+          v_said := v_said || rowlock.said(array(
+            select k.id from unnest(v_keyed, v_holders) as k (id, holder) where k.holder is null), 'busy');
+        end if;
         v_left := rowlock.unsaid(v_left, v_said);
       end if;
     end if;
@@ -67,12 +78,13 @@ begin
          order by g.id
         returning w.id, w.queue
       )
-      select coalesce(array_agg(b.id order by b.id), '{}'), coalesce(array_agg(distinct b.queue), '{}')
-        into v_done, v_in
+      select coalesce(array_agg(b.id order by b.id), '{}'), coalesce(array_agg(distinct b.queue), '{}'),
+             jsonb_object_agg(b.id, b.queue)
+        into v_done, v_in, v_at
         from back b;
       -- Whoever puts it back wants it to run, whatever was asked of it before.
       delete from rowlock.cancel_request c where c.job_id = any (v_done);
-      perform rowlock.note_each('redrive', v_done, p_actor, p_reason);
+      perform rowlock.note_each('redrive', v_done, p_actor, p_reason, p_queues => v_at);
       v_said := v_said || rowlock.said(v_done, 'redriven');
       v_left := rowlock.unsaid(v_left, v_said);
       v_queues := v_queues || v_in;

@@ -14,7 +14,7 @@ declare
   v_detail jsonb;
 begin
   select a.answer, a.detail into v_answer, v_detail
-    from rowlock.retry_many(array[p_id], p_actor, p_reason) as a;
+    from rowlock.retry_many(array[p_id], p_actor, p_reason, p_wait => true) as a;
   perform rowlock.require_changed('retry', p_id, v_answer, v_detail);
   return (v_detail ->> 'new_job_id')::bigint;
 end

@@ -1,18 +1,23 @@
 -- Stop a bulk change: what it has done stays done, and no step follows. One that has ended is left as it is.
 --
 -- Returns: the bulk change.
--- Transaction: may run in the caller's. Locks: its row, so that a step in progress is waited for.
--- Errors: RL014.
+-- Transaction: may run in the caller's. Locks: its row, so that a step in progress is waited for; 2 s, then it says so.
+-- Errors: RL014, RL015 a step that somebody does has not ended.
 create or replace function rowlock.stop_bulk(p_id bigint, p_actor text default null, p_reason text default null)
 returns jsonb
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '2s'
 as $rowlock$
 declare
   v_now timestamptz := rowlock.now();
   v_bulk rowlock.bulk;
 begin
-  select b.* into v_bulk from rowlock.bulk b where b.id = p_id for update;
+  begin
+    select b.* into v_bulk from rowlock.bulk b where b.id = p_id for update;
+  exception when lock_not_available then
+    perform rowlock.refuse('RL015', format('a step of the bulk change %s has not ended', p_id));
+  end;
   if not found then
     perform rowlock.refuse('RL014', format('no bulk change has the id %s', p_id));
   end if;

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { RowlockError } from '../ground/errors.ts'
 import { FILTER_NAMES, filterText, type JobFilter } from '../ground/filter.ts'
+import { checkId } from '../ground/id.ts'
 import { checkInteger } from '../ground/integer.ts'
 import { LIMITS } from '../ground/limits.ts'
 import { checkOptions, suggest } from '../ground/nearest.ts'
@@ -11,7 +12,6 @@ import { show } from '../ground/show.ts'
 import { BULK_VERBS, type BulkVerb } from '../ground/states.ts'
 import type { Database } from './database.ts'
 import { checkPriority } from './job-verbs.ts'
-import { checkId } from './looks.ts'
 import { type Answer, type Refusal, readAnswer, type WireAnswer } from './many.ts'
 import { named } from './named.ts'
 import { checkOperator, type Operator } from './operator.ts'
@@ -40,9 +40,12 @@ export interface BulkRow {
   readonly matched: number
   readonly about: boolean
   readonly changed: number
-  /** Jobs that were seen and left as they were, by why. */
-  readonly refused: Readonly<Partial<Record<Refusal, number>>>
-  /** Jobs that were busy, or ran though the verb is of waiting ones: tried once more at the end. */
+  /**
+   * Jobs that were seen and left as they were, by why. `running`: they ran while a verb of waiting jobs came by, and too
+   * many did to come to each of them again.
+   */
+  readonly refused: Readonly<Partial<Record<Refusal | 'running', number>>>
+  /** Jobs that were busy, or ran though the verb is of waiting ones: tried once more at the end, up to 10,000. */
   readonly again: number
 }
 
@@ -50,6 +53,8 @@ export interface BulkRow {
 export interface BulkOptions extends Operator {
   /** For `prioritize`. Unit: −10 to 10, higher first. */
   readonly priority?: number | undefined
+  /** Begin although the same change, of the same filter, was begun and has not ended. Default false. */
+  readonly anew?: boolean | undefined
 }
 
 /** How to run a bulk change. */
@@ -111,9 +116,9 @@ export class Bulk {
   }
 
   /**
-   * Leave it at what was done. A step in progress is waited for. One that has ended is left as it is.
+   * Leave it at what was done. A step in progress is waited for, up to 2 s. One that has ended is left as it is.
    *
-   * Errors: INVALID_OPTION, BULK_NOT_FOUND.
+   * Errors: INVALID_OPTION, BULK_NOT_FOUND, BULK_BUSY: nothing was changed, ask again.
    * Source: sql/functions/stop_bulk.sql
    */
   async stop(operator: Operator = {}): Promise<BulkRow> {
@@ -147,7 +152,7 @@ export class Bulk {
 /**
  * Begin a bulk change: checked and counted, nothing changed yet.
  *
- * Errors: INVALID_OPTION, with `path`; a filter that restricts nothing must say `all: true`.
+ * Errors: INVALID_OPTION, with `path`; a filter that restricts nothing must say `all: true`; BULK_OPEN, with `bulk`.
  * Source: sql/functions/begin_bulk.sql
  */
 export async function beginBulk(
@@ -160,8 +165,14 @@ export async function beginBulk(
     const message = `there is no bulk change ${show(verb, 40)}; ${suggest(String(verb), BULK_VERBS)}`
     throw new RowlockError('INVALID_OPTION', message, { path: 'verb' })
   }
-  const { actor, reason, priority } = checkOperator(options, ['priority'])
-  const args = priority === undefined ? {} : { priority: checkPriority(priority) }
+  const { actor, reason, priority, anew } = checkOperator(options, ['priority', 'anew'])
+  if (anew !== undefined && typeof anew !== 'boolean') {
+    throw new RowlockError('INVALID_OPTION', `anew must be true or false; got ${show(anew)}`, { path: 'anew' })
+  }
+  const args = {
+    ...(priority !== undefined && { priority: checkPriority(priority) }),
+    ...(anew && { anew }),
+  }
   const row = await database.call<WireRow>(
     'begin_bulk',
     '$1::text, $2::text::jsonb, $3::text::jsonb, $4::text, $5::text',
@@ -171,14 +182,14 @@ export async function beginBulk(
   return new Bulk(database, read(row))
 }
 
-/** A bulk change by its id. Errors: INVALID_OPTION, BULK_NOT_FOUND. Source: sql/functions/bulks.sql */
+/** A bulk change by its id. Errors: INVALID_OPTION, BULK_NOT_FOUND. Source: sql/functions/bulks_page.sql */
 export async function openBulk(database: Database, id: string): Promise<Bulk> {
   const [row] = await rows(database, 1, checkId(id))
   if (row === undefined) throw new RowlockError('BULK_NOT_FOUND', `no bulk change has the id ${id}`)
   return new Bulk(database, row)
 }
 
-/** Bulk changes, the newest first. Errors: INVALID_OPTION. Source: sql/functions/bulks.sql */
+/** Bulk changes, the newest first. Errors: INVALID_OPTION. Source: sql/functions/bulks_page.sql */
 export async function listBulks(database: Database, limit: unknown): Promise<readonly BulkRow[]> {
   return rows(database, checkInteger(limit, { name: 'limit', min: 1, max: LIMITS.pageJobs.max }), null)
 }
@@ -186,13 +197,9 @@ export async function listBulks(database: Database, limit: unknown): Promise<rea
 type WireRow = Record<string, unknown>
 
 async function rows(database: Database, limit: number, id: string | null): Promise<BulkRow[]> {
-  const text = `
-select coalesce(jsonb_agg(to_jsonb(b) || jsonb_build_object(
-         'id', b.id::text, 'upto_id', b.upto_id::text, 'after_id', b.after_id::text, 'again', cardinality(b.again))
-         order by b.id desc), '[]')::text as reply
-  from rowlock.bulks($1::text::integer, $2::text::bigint) as b`
-  const [found] = await database.query<{ reply: string }>(text, [String(limit), id])
-  return (JSON.parse(found!.reply) as WireRow[]).map(read)
+  const args = '$1::text::integer, $2::text::bigint'
+  const found = await database.call<WireRow[]>('bulks_page', args, [String(limit), id])
+  return found.map(read)
 }
 
 const read = (row: WireRow): BulkRow => withFilter(named(row))

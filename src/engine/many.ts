@@ -1,11 +1,11 @@
 // One verb for many jobs that are named by their ids: cut into calls that keep their locks short, answered in order.
 
 import { RowlockError } from '../ground/errors.ts'
+import { checkId } from '../ground/id.ts'
 import { LIMITS } from '../ground/limits.ts'
 import { show } from '../ground/show.ts'
 import type { BulkVerb, State } from '../ground/states.ts'
 import type { Database } from './database.ts'
-import { checkId } from './looks.ts'
 import type { Operator } from './operator.ts'
 import type { Queryable } from './seam.ts'
 
@@ -57,10 +57,27 @@ export function readAnswer([id, answer, detail]: WireAnswer): Answer {
 }
 
 /**
- * Do a verb to the jobs with these ids. On connections of ours, each thousand is a transaction of its own: when one
- * fails, those before it are done.
+ * What became of those jobs that a call for many had come to before it failed: their changes are committed. Of the
+ * thousand that failed nothing is among them. Empty for every other error, and in a transaction of yours, which takes
+ * everything back.
  *
- * Errors: INVALID_OPTION before anything is sent; those of the database.
+ * @example
+ * try {
+ *   await rowlock.cancelMany(ids)
+ * } catch (error) {
+ *   const seen = new Set(answersOf(error).map(({ id }) => id))
+ *   console.log(`${seen.size} of ${ids.length} were looked at`)
+ * }
+ */
+export function answersOf(error: unknown): readonly Answer[] {
+  return ((error ?? {}) as { answers?: readonly Answer[] }).answers ?? []
+}
+
+/**
+ * Do a verb to the jobs with these ids. On connections of ours, each thousand is a transaction of its own: when one
+ * fails, those before it are done, and the error has their answers.
+ *
+ * Errors: INVALID_OPTION before anything is sent; those of the database, with {@link answersOf}.
  * Source: sql/functions/cancel_many.sql and its siblings
  */
 export async function changeMany(
@@ -84,11 +101,20 @@ select coalesce(jsonb_agg(jsonb_build_array(a.id::text, a.answer, a.detail) orde
     const values = [`{${unique.slice(done, done + max).join(',')}}`, actor ?? null, reason ?? null]
     if (priority !== undefined) values.push(String(priority))
     const send = (through: Queryable) => database.queryOn<{ reply: string }>(through, text, values)
-    const [row] =
-      queryable === undefined ? await database.transaction(send, { write: verb }) : await send(queryable)
+    const sent = queryable === undefined ? database.transaction(send, { write: verb }) : send(queryable)
+    const [row] = await sent.catch((error: unknown) => {
+      if (queryable === undefined && found.size > 0) attach(error, [...found.values()])
+      throw error
+    })
     for (const answer of JSON.parse(row!.reply) as WireAnswer[]) found.set(answer[0], readAnswer(answer))
   }
   return all.map((id) => found.get(id)!)
+}
+
+/** Not enumerable: a log that shows the error shall not list thousands of jobs. */
+function attach(error: unknown, answers: readonly Answer[]): void {
+  if (typeof error !== 'object' || error === null || !Object.isExtensible(error)) return
+  Object.defineProperty(error, 'answers', { value: answers, configurable: true })
 }
 
 function checkIds(ids: Ids): readonly string[] {

@@ -56,6 +56,16 @@ export const ERRORS = {
     when: 'No bulk change has this id: it never existed, or it ended more than 90 days ago.',
     next: 'Check the id; the list of bulk changes has those that can go on.',
   },
+  BULK_BUSY: {
+    sqlstate: 'RL015',
+    when: 'A bulk change is to be stopped, and a step of it, in a transaction of somebody, has not ended within 2 s.',
+    next: 'Stop it again; when this goes on, look for the transaction that did a step and is still open.',
+  },
+  BULK_OPEN: {
+    sqlstate: 'RL016',
+    when: 'A bulk change is to begin that is the same as one that has not ended: one verb, one filter.',
+    next: 'Go on with the one that `bulk` names, or stop it; `anew` begins another all the same.',
+  },
   LEASE_LOST: {
     sqlstate: 'RL020',
     when: 'The lease ran out, or the job was given to another owner, before this write.',
@@ -143,6 +153,8 @@ export interface RowlockErrorDetail {
   readonly state?: string
   /** The id of the job that holds the dedupe key. */
   readonly holder?: string
+  /** The id of the bulk change that is the same. */
+  readonly bulk?: string
 }
 
 /**
@@ -158,6 +170,7 @@ export class RowlockError extends Error {
   declare readonly issues?: RowlockErrorDetail['issues']
   declare readonly state?: string
   declare readonly holder?: string
+  declare readonly bulk?: string
 
   constructor(
     code: RowlockErrorCode,

@@ -1,7 +1,7 @@
 // Many jobs in one call, from TypeScript: any number of ids, an answer for each, in the caller's transaction or not.
 
 import pg from 'pg'
-import { createRowlock, defineJob, type Rowlock } from 'rowlock'
+import { answersOf, createRowlock, defineJob, type Rowlock } from 'rowlock'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 
@@ -64,6 +64,40 @@ test('more than a thousand ids are several calls; an id that is there twice is a
       ids[7],
     ]),
   ).toBe(1)
+})
+
+test('when a thousand fails, the error has the answers of those before it', async () => {
+  const ids = await enqueue(2_500, 'fails')
+  await db.sql(`create function public.refuse() returns trigger language plpgsql as $$
+    begin
+      if new.job_id = ${ids[1_500]} then raise exception 'refused by somebody'; end if;
+      return new;
+    end $$`)
+  await db.sql(
+    'create trigger refuse before insert on rowlock.audit for each row execute function public.refuse()',
+  )
+  const error = await rowlock.cancelMany(ids).catch((error: unknown) => error)
+  expect(error).toMatchObject({ message: expect.stringMatching(/refused by somebody/) })
+  expect(answersOf(error)).toEqual(
+    ids.slice(0, 1_000).map((id) => ({ id, answer: 'cancelled', detail: null })),
+  )
+  expect(Object.keys(error as object)).not.toContain('answers')
+  expect(await rowlock.countJobs({ queue: 'fails', state: 'cancelled' })).toMatchObject({ count: 1_000 })
+
+  const client = new pg.Client({ connectionString: db.url })
+  await client.connect()
+  await client.query('begin')
+  const undone = await rowlock
+    .in(client)
+    .cancelMany(ids.slice(1_000))
+    .catch((error: unknown) => error)
+  expect(undone).toMatchObject({ message: expect.stringMatching(/refused by somebody/) })
+  expect(answersOf(undone)).toEqual([])
+  await client.query('rollback')
+  await client.end()
+  await db.sql('drop function public.refuse() cascade')
+  expect(answersOf(new Error('another'))).toEqual([])
+  expect(answersOf(undefined)).toEqual([])
 })
 
 test('ids may come from any iterable, and none is an answer to none', async () => {

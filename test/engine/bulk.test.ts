@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { exactly } from '../support/exactly.ts'
 import {
   enqueue,
   enqueueMany,
@@ -65,7 +66,7 @@ describe('to begin', () => {
       matched: 3,
       about: false,
       changed: 0,
-      refused: {},
+      refused: exactly({}),
       again: 0,
       after_id: '0',
       outcome: null,
@@ -145,23 +146,23 @@ describe('a step', () => {
   })
 
   test('that was undone has not happened, and none happens twice', async () => {
-    const { queue, ids } = await waiting(6)
+    const { queue, ids } = await waiting(6, { delay: '1 hour' })
     const { id } = await begin('run_now', { queue })
     await step(id, 2)
     const session = await db.session()
     await session.query('begin')
     await step(id, 2, session)
     await session.query('rollback')
-    expect(await run(id, 2)).toMatchObject({ changed: 6, refused: {} })
+    expect(await run(id, 2)).toMatchObject({ changed: 6, refused: exactly({}) })
     expect(await noted('run_now', ids)).toEqual([1])
   })
 
   test('is done once where several processes run the same change', async () => {
-    const { queue, ids } = await waiting(60)
+    const { queue, ids } = await waiting(60, { delay: '1 hour' })
     const { id } = await begin('run_now', { queue })
     const sessions = await Promise.all([db.session(), db.session(), db.session()])
     const ends = await Promise.all(sessions.map((session) => run(id, 7, session)))
-    for (const row of ends) expect(row).toMatchObject({ changed: 60, refused: {}, outcome: 'done' })
+    for (const row of ends) expect(row).toMatchObject({ changed: 60, refused: exactly({}), outcome: 'done' })
     expect(await noted('run_now', ids)).toEqual([1])
   })
 
@@ -184,7 +185,7 @@ describe('a step', () => {
     )
     await db.sql(`update rowlock.dead_letter set dedupe_key = 'same' where id = any ($1)`, [ids])
     const { id } = await begin('redrive', { queue })
-    expect(await run(id, 1)).toMatchObject({ changed: 1, refused: { dedupe_key_taken: 1 } })
+    expect(await run(id, 1)).toMatchObject({ changed: 1, refused: exactly({ dedupe_key_taken: 1 }) })
   })
 
   test.each([0, 1001, null])('of %s jobs is refused', async (limit) => {
@@ -202,15 +203,15 @@ describe('a step', () => {
 
 describe('a job that was busy', () => {
   test.each([
-    ['free by then, is changed', true, { changed: 3, refused: {} }],
-    ['still held, is left alone', false, { changed: 2, refused: { busy: 1 } }],
+    ['free by then, is changed', true, { changed: 3, refused: exactly({}) }],
+    ['still held, is left alone', false, { changed: 2, refused: exactly({ busy: 1 }) }],
   ])('is tried once more at the end, and, %s', async (_, isFreed, end) => {
     const { queue, ids } = await waiting(3)
     const { id } = await begin('cancel', { queue })
     const session = await db.session()
     await session.query('begin')
     await session.query('select from rowlock.waiting where id = $1 for update', [ids[0]])
-    expect(await step(id)).toMatchObject({ changed: 2, refused: {}, again: 1, outcome: null })
+    expect(await step(id)).toMatchObject({ changed: 2, refused: exactly({}), again: 1, outcome: null })
     if (isFreed) await session.query('rollback')
     expect(await step(id)).toMatchObject({ ...end, again: 0, outcome: 'done' })
     await session.query('rollback')
@@ -222,10 +223,16 @@ test('a job that ran when its turn came is changed if it waits again at the end,
   const hand = await register(db)
   const [back, ends, runs] = (await hand.claim({ queue, limit: 3 })).jobs
   const { id } = await begin('prioritize', { queue }, { priority: 7 })
-  expect(await step(id)).toMatchObject({ matched: 1, changed: 1, refused: {}, again: 3, outcome: null })
+  expect(await step(id)).toMatchObject({
+    matched: 1,
+    changed: 1,
+    refused: exactly({}),
+    again: 3,
+    outcome: null,
+  })
   await verb(db, 'hand_back', [held(back!)])
   await verb(db, 'complete', [held(ends!)])
-  expect(await step(id)).toMatchObject({ changed: 2, refused: {}, again: 0, outcome: 'done' })
+  expect(await step(id)).toMatchObject({ changed: 2, refused: exactly({}), again: 0, outcome: 'done' })
   expect(
     await db.sql('select id from rowlock.job where priority = 7 and queue = $1 order by id', [queue]),
   ).toEqual([{ id: back!.id }, { id: ids[3] }])
@@ -235,7 +242,7 @@ test('a job that ran when its turn came is changed if it waits again at the end,
     await run((await begin('prioritize', { queue, state: 'retryable' }, { priority: 1 })).id),
   ).toMatchObject({
     changed: 0,
-    refused: {},
+    refused: exactly({}),
   })
 })
 
@@ -257,7 +264,7 @@ test('a redrive puts no job back twice, though it dies again meanwhile', async (
     await step(id, 2)
     expect(await die()).toBe(2)
   }
-  expect(await run(id)).toMatchObject({ changed: 4, refused: {} })
+  expect(await run(id)).toMatchObject({ changed: 4, refused: exactly({}) })
   expect(await noted('redrive', ids)).toEqual([1])
   expect(await stateOf(db, ids[0]!)).toBe('dead_letter')
 })

@@ -261,7 +261,7 @@ describe('dedupe keys', () => {
     const session = await db.session()
     await session.query('begin')
     await session.query('select rowlock.redrive($1)', [id])
-    const answers = many('redrive', [id!])
+    const answers = many('redrive', [id!], null, db.pool, ', p_wait => true')
     await untilBlocked(db)
     await session.query('commit')
     expect(await answers).toEqual([{ id, answer: 'wrong_state', detail: { state: 'queued' } }])
