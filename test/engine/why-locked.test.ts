@@ -139,15 +139,46 @@ describe('a job whose row somebody has', () => {
 
 test('a number that a transaction elsewhere has as well makes no holder of it', async () => {
   const holder = await open('select from rowlock.waiting for update')
-  const elsewhere = await open('select pg_current_xact_id(); select from rowlock.waiting; select 4711')
+  const elsewhere = await open('select pg_current_xact_id(); select from rowlock.waiting')
   const holders = async (session: pg.Client) => {
     const { rows } = await session.query('select pg_current_xact_id()::xid as xid')
     const look = `select h.pid from rowlock.row_holders($1, 'rowlock.waiting'::regclass) as h`
     return (await db.sql(look, [rows[0].xid])).map(({ pid }) => pid)
   }
-  // It has only read the table, as anybody may.
+  // It has only read the table, as anybody may, and holds locks on others.
+  expect(await holders(elsewhere)).toEqual([])
+  await elsewhere.query('lock rowlock.running in row share mode')
   expect(await holders(elsewhere)).toEqual([])
   expect(await holders(holder)).toEqual([await pidOf(holder)])
+})
+
+test('what a session says is told to members of its role, and to whom PostgreSQL shows all', async () => {
+  await serve()
+  const id = await enqueue(db)
+  const role = `why_asks_${process.pid}`
+  const asks = await db.session()
+  try {
+    await db.sql(`create role ${role}; grant usage on schema rowlock to ${role}`)
+    await db.sql(`grant execute on function rowlock.why(bigint) to ${role}`)
+    const holder = await open('select from rowlock.waiting for update')
+    await asks.query(`set session authorization ${role}`)
+    const ask = async () => (await asks.query('select says, detail from rowlock.why($1)', [id])).rows[0]
+    const hidden = await ask()
+    expect(hidden.detail).toMatchObject({ pid: await pidOf(holder), state: 'idle in transaction' })
+    expect(hidden.detail).not.toHaveProperty('query')
+    expect(hidden.says).not.toContain('last statement')
+    await db.sql(`grant pg_read_all_stats to ${role}`)
+    // The last statement of the holder is the one that asked for its pid.
+    expect((await ask()).detail).toMatchObject({ query: 'select pg_backend_pid() as pid' })
+    await db.sql(`revoke pg_read_all_stats from ${role}`)
+    expect((await ask()).detail).not.toHaveProperty('query')
+    const [{ name }] = await db.sql('select quote_ident(session_user) as name')
+    await db.sql(`grant ${name} to ${role}`)
+    expect((await ask()).detail).toHaveProperty('query')
+  } finally {
+    await asks.query('reset session authorization')
+    await db.sql(`drop owned by ${role}; drop role ${role}`)
+  }
 })
 
 describe('to ask', () => {

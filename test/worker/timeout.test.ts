@@ -120,7 +120,8 @@ test('a job within the timeout of its kind is accused of nothing, for its worker
   const ends: (() => void)[] = []
   const handler = handle(long, () => new Promise<void>((resolve) => ends.push(resolve)))
   await rig.start({ handlers: [handler], heartbeat: 100 })
-  const { id } = await rig.rowlock.enqueue(long, '')
+  // From SQL, where nobody knows the definition: the row has no timeout.
+  const id = await rig.db.value<string>(`select id::text from rowlock.enqueue('long', '""')`)
   await until('it is seen to run', () => rig.db.value('select started_at is not null from rowlock.running'))
   await rig.db.sql(`update rowlock.running set started_at = started_at - interval '20 min'`)
   expect(await rig.rowlock.why(id)).toMatchObject([{ reason: 'running' }])
