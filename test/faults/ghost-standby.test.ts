@@ -13,7 +13,7 @@ import { until } from '../support/until.ts'
 
 const job = defineJob<number>('job')
 
-test('an enqueue that wakes nobody passes a commit that hangs with a notice; one that wakes somebody waits', async () => {
+test('an enqueue that wakes nobody passes a hanging commit with a notice; one that wakes somebody waits', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'rowlock-ghost-'))
   const settings = {
     wal_level: 'replica',

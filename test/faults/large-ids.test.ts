@@ -1,5 +1,5 @@
-// Ids that no 32 bits hold, and ids that no number of JavaScript holds, through every door: each is the same text at the
-// end as at the beginning, and never its neighbour's.
+// Ids that no 32 bits hold, and ids that no number of JavaScript holds, through every door: each is the same text at
+// the end as at the beginning, and never its neighbour's.
 
 import { createRowlock, defineJob, fixed, handle, handleInTransaction, type Rowlock } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'

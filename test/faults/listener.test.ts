@@ -61,7 +61,8 @@ test('workers that start and stop in a stream of notices end quietly, each of th
   const stream = (async () => {
     while (!isDone) {
       await sender.query(
-        `select pg_notify(rowlock.channel(), what) from unnest(array['queue default', 'cancel x', 'settings default']) as what`,
+        `select pg_notify(rowlock.channel(), what)
+           from unnest(array['queue default', 'cancel x', 'settings default']) as what`,
       )
     }
   })()

@@ -1,4 +1,5 @@
-// Notices are a word and a name, however large the job, the backlog or the number of queues; nothing is refused for them.
+// Notices are a word and a name, however large the job, the backlog or the number of queues; nothing is refused for
+// them.
 
 import type pg from 'pg'
 import { createRowlock, defineJob, type Rowlock } from 'rowlock'

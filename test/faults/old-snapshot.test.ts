@@ -1,5 +1,5 @@
-// While somebody keeps an old snapshot, what dies stays in the index; claims must not wade through all of it. Counted in
-// blocks, never in time.
+// While somebody keeps an old snapshot, what dies stays in the index; claims must not wade through all of it. Counted
+// in blocks, never in time.
 
 import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -36,7 +36,7 @@ async function blocks(from: readonly Place[] = []): Promise<number> {
   return Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
 }
 
-test('a claim from the frontier reads what it would without one, a full look far more; both are one after vacuum', async () => {
+test('a claim from the frontier reads what it would without one; a full look does after a vacuum', async () => {
   await fill(db, 200)
   await blocks()
   const clean = await blocks()
