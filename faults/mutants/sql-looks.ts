@@ -4,6 +4,7 @@ import { engine, guardsOf, mutantsOf } from './mutant.ts'
 
 const why = (name: string) => engine('why', `a job that waits ${name}`)
 const begun = (name: string) => engine('why-begun', `a job that runs ${name}`)
+const timeouts = (name: string) => `test/worker/timeout.test.ts › ${name}`
 const NO_HOLDER = engine(
   'why-locked',
   'a number that a transaction elsewhere has as well makes no holder of it',
@@ -119,7 +120,9 @@ export const LOOKS_GUARDS = [
         `this.#announce('stuck', { jobId, kind, stuck })
     this.#heartbeat.nudge()`,
         `this.#announce('stuck', { jobId, kind, stuck })`,
-        `test/worker/timeout.test.ts › a deaf handler is told of at once, and who waits for its slot learns which worker to restart`,
+        timeouts(
+          'a deaf handler is told of at once, and who waits for its slot learns which worker to restart',
+        ),
       ],
     ],
     'src/worker/facts.ts': [
@@ -127,7 +130,7 @@ export const LOOKS_GUARDS = [
         'a worker tells the timeouts of its kinds',
         'timeouts: ownTimeouts(handlers),',
         'timeouts: {},',
-        'test/worker/timeout.test.ts › a job within the timeout of its kind is accused of nothing, for its worker tells that',
+        timeouts('a job within the timeout of its kind is accused of nothing, for its worker tells that'),
       ],
     ],
   }),

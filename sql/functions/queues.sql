@@ -5,8 +5,9 @@
 -- Returns: `due`, `scheduled` and `retryable` exact up to 10,000, `dead_letters` up to 100,000; above that the flag
 --   `…_about` is set. A job that is retryable and due counts as both. `running`: claimed jobs, those that still wait
 --   for a slot among them. `workers` and `slots`: of living workers that do not drain. `…_per_minute`: what the
---   living ones ended in the last minute. Slots and rates are as their last beats told them. `beyond_target`: the oldest due job waits longer than the
---   queue promises. `is_known`: some job, worker, setting or change names this queue.
+--   living ones ended in the last minute. Slots and rates are as their last beats told them. `beyond_target`: the
+--   oldest due job waits longer than the queue promises. `is_known`: some job, worker, setting or change names this
+--   queue.
 -- Cost: bounded by the queues asked for, not by what waits. Nothing is locked.
 create or replace function rowlock.queues(
   p_queue text default null, p_limit integer default 100, p_after text default '')

@@ -37,10 +37,10 @@ begin
     since := v_at.over_at;
     says := format(
       case when v_at.is_told
-           then 'it has run for %s, and may for %s: its signal was given, and its handler has not ended. See the log of '
-             '%s for a stuck handler'
-           else 'it has run for %s, longer than the default of %s; whether its kind may take longer, worker %s does not '
-             'tell, for it is of an older release' end,
+           then 'it has run for %s, and may for %s: its signal was given, and its handler has not ended. See the log '
+             'of %s for a stuck handler'
+           else 'it has run for %s, longer than the default of %s; whether its kind may take longer, worker %s does '
+             'not tell, for it is of an older release' end,
       rowlock.say_length(p_now - v_job.started_at), rowlock.say_length(v_at.may_take), v_at.who);
     detail := jsonb_build_object(
       'timeout_ms', rowlock.length_ms(v_at.may_take), 'is_told', v_at.is_told, 'started_at', v_job.started_at);

@@ -22,7 +22,7 @@ export function identityOf({ name, queues, handlers }: WorkerSettings): Record<s
   }
 }
 
-/** By kind, of those that do not have the default. Without it nobody could say whether a job runs too long. Unit: ms. */
+/** By kind, of those that do not have the default: else nobody could say whether a job runs too long. Unit: ms. */
 function ownTimeouts(handlers: WorkerSettings['handlers']): Record<string, number> {
   const timeouts = [...handlers].map(([kind, { definition }]) => [kind, definition.timeoutMs] as const)
   return Object.fromEntries(
