@@ -6,7 +6,8 @@ import type { Scene } from './scene.ts'
 const LOOK = `select
   (select coalesce(json_agg(j order by j.id), '[]') from (
      select id::text, state, attempt, failures, dedupe_key as key from rowlock.job where queue = $1) as j) as jobs,
-  (select coalesce(json_agg(d.job_id::text order by d.job_id), '[]') from rowlock.dedupe d where d.queue = $1) as holders,
+  (select coalesce(json_agg(d.job_id::text order by d.job_id), '[]')
+     from rowlock.dedupe d where d.queue = $1) as holders,
   (select count(*)::integer from rowlock.attempt a where a.job_id = $2) as attempts,
   (select coalesce(json_agg(json_build_object('id', r.id::text, 'worker', r.worker_id, 'claim', r.claim_id)), '[]')
      from rowlock.running r where r.queue = $1) as running,

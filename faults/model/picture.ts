@@ -52,7 +52,7 @@ export const PICTURE = `select json_build_object(
   )},
   'keys', ${list(['queue', 'key', 'job_id::text', 'until'], '(select * from rowlock.dedupe order by queue, key) as d')},
   'asked', ${list(['job_id::text', 'actor', 'reason'], '(select * from rowlock.cancel_request order by job_id) as c')},
-  'payloads', ${list(['job_id::text', 'octet_length(body::text)'], '(select * from rowlock.payload order by job_id) as p')},
+  'payloads', ${list(['job_id::text', 'octet_length(body::text)'], '(select job_id, body from rowlock.payload order by 1) p')},
   'queues', ${list(
     ['name', ms('paused_at'), 'retention_days'],
     '(select * from rowlock.queue order by name) as q',
@@ -61,7 +61,7 @@ export const PICTURE = `select json_build_object(
     ['id', ms('started_at'), ms('beat_at'), ms('expires_at')],
     '(select * from rowlock.worker order by id) as w',
   )},
-  'audit', ${list(['verb', 'job_id::text', 'queue', 'actor', 'reason'], '(select * from rowlock.audit order by id) as a')}
+  'audit', ${list(['verb', 'job_id::text', 'queue', 'actor', 'reason'], '(select * from rowlock.audit order by id) a')}
 ) as picture`
 
 /** The same of the model. */

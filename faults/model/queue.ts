@@ -218,12 +218,12 @@ export class ModelDatabase {
     if (job === undefined) return refused('RL010')
     if (WAITING.includes(job.state)) {
       this.endWaiting(job, actor, reason)
-      this.#note('cancel', id, null, actor, reason)
+      this.#note('cancel', id, job.queue, actor, reason)
       return { value: 'cancelled' }
     }
     if (job.state !== 'running') return { value: 'already_ended' }
     if (!this.asked.has(id)) this.asked.set(id, { actor, reason })
-    this.#note('cancel', id, null, actor, reason)
+    this.#note('cancel', id, job.queue, actor, reason)
     return { value: 'requested' }
   }
 
@@ -240,22 +240,24 @@ export class ModelDatabase {
 
   runNow(id: string): Answer {
     return this.#onWaiting('run_now', id, (job) => {
-      job.availableAt = Math.min(job.availableAt, this.now)
+      if (job.availableAt <= this.now) return false
+      job.availableAt = this.now
+      return true
     })
   }
 
   prioritize(id: string, priority: number): Answer {
     return this.#onWaiting('prioritize', id, (job) => {
       job.priority = priority
+      return true
     })
   }
 
-  #onWaiting(verb: string, id: string, change: (job: ModelJob) => void): Answer {
+  #onWaiting(verb: string, id: string, change: (job: ModelJob) => boolean): Answer {
     const job = this.jobs.get(id)
     if (job === undefined) return refused('RL010')
     if (!WAITING.includes(job.state)) return refused('RL012')
-    change(job)
-    this.#note(verb, id, null, null, null)
+    if (change(job)) this.#note(verb, id, job.queue, null, null)
     return NOTHING
   }
 
@@ -277,7 +279,7 @@ export class ModelDatabase {
       endedAt: null,
       workerId: null,
     })
-    this.#note('redrive', id, null, null, null)
+    this.#note('redrive', id, job.queue, null, null)
     return NOTHING
   }
 
@@ -288,7 +290,7 @@ export class ModelDatabase {
     job.actor = actor
     job.reason = 'discarded'
     this.#end(job, 'cancelled')
-    this.#note('discard', id, null, actor, null)
+    this.#note('discard', id, job.queue, actor, null)
     return NOTHING
   }
 
@@ -299,7 +301,7 @@ export class ModelDatabase {
     if (!ENDED.includes(job.state)) return refused('RL012')
     if (this.holder(job.queue, job.dedupeKey) !== undefined) return refused('RL013')
     this.enqueue(newId(), { ...job, delayMs: 0, expiresInMs: null }, { retriedFrom: id })
-    this.#note('retry', id, null, null, null)
+    this.#note('retry', id, job.queue, null, null)
     return { value: newId() }
   }
 
@@ -312,7 +314,7 @@ export class ModelDatabase {
     for (let n = this.attempts.length - 1; n >= 0; n--) {
       if (this.attempts[n]!.jobId === id) this.attempts.splice(n, 1)
     }
-    this.#note('purge', id, null, null, null)
+    this.#note('purge', id, job.queue, null, null)
     return NOTHING
   }
 

@@ -1,4 +1,4 @@
-// `npm run mutants`: takes out each guard of the list and runs the test that must miss it. A survivor is a missing test.
+// `npm run mutants`: takes out each guard of the list and runs the test that must miss it. What survives lacks a test.
 //
 //   npm run mutants -- [words that its name or file has …] [--from file] [--explore test/engine/claim.test.ts …]
 //

@@ -51,7 +51,7 @@ export const BULK_GUARDS = [
     [
       'a stop does not wait for ever',
       "set lock_timeout = '2s'",
-      "set lock_timeout = '4s'",
+      'set lock_timeout = 0',
       bounds('a stop does not wait for ever: of a step that stays open it says BULK_BUSY'),
     ],
   ]),
@@ -131,7 +131,7 @@ export const BULK_GUARDS = [
       'a day that is not due is left alone',
       'select d.parent into v_parent from rowlock.days_due(null) d where d.day = p_day;',
       `v_parent := split_part(p_day, '_', 1); perform 1;`,
-      engine('drop-days', 'a day that is not due keeps its inputs and its jobs, whoever names it'),
+      engine('history', 'a day that is not due keeps its jobs and their inputs, whoever asks to drop it'),
     ],
   ]),
 ]

@@ -229,7 +229,8 @@ export const LEASE_GUARDS = [
      order by`,
       engine(
         'cancel',
-        `a running job that goes back by fail { cause: 'Error' } while the request is in flight is cancelled by the next sweep`,
+        `a running job that goes back by fail { cause: 'Error' } ` +
+          'while the request is in flight is cancelled by the next sweep',
       ),
     ],
     [
@@ -238,7 +239,8 @@ export const LEASE_GUARDS = [
       '',
       engine(
         'cancel',
-        `a running job that goes back by fail { cause: 'Error', dead: true } while the request is in flight is cancelled by the next sweep`,
+        `a running job that goes back by fail { cause: 'Error', dead: true } ` +
+          'while the request is in flight is cancelled by the next sweep',
       ),
     ],
     [

@@ -12,13 +12,13 @@ export const OPERATORS_GUARDS = [
     ],
     [
       'a filter is looked at under the lock',
-      'where w.ctid = any (v_tids) and w.id = any (v_fit)',
-      'where w.ctid = any (v_tids)',
+      'array(select w.ctid from rowlock.waiting w where w.ctid = any (v_tids) and w.id = any (v_fit))',
+      'array(select w.ctid from rowlock.waiting w where w.ctid = any (v_tids))',
       engine('many', 'a filter is judged by cancel under the lock: what changed since is left alone'),
     ],
     [
       'who cancels is written down',
-      `perform rowlock.note_each('cancel', v_done, p_actor, p_reason);
+      `perform rowlock.note_each('cancel', v_done, p_actor, p_reason, p_queues => v_queues);
       v_said := v_said || rowlock.said(v_done, 'cancelled');`,
       `v_said := v_said || rowlock.said(v_done, 'cancelled');`,
       MODEL,
@@ -132,7 +132,7 @@ export const OPERATORS_GUARDS = [
     ],
   ]),
   ...guardsOf('run_now_many', [
-    ['what is due keeps its place', 'least(w.available_at, v_now)', 'v_now', MODEL],
+    ['what is due keeps its place', 'and w.available_at > v_now', '', MODEL],
     [
       'run now wakes',
       'perform rowlock.wake(v_queues, v_now);',

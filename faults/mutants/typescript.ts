@@ -175,7 +175,8 @@ const WORKER: FileGuards = {
       'if (false) throw',
       test(
         'client/unknown',
-        'a connection that breaks after the job was stored, before the answer came, is OUTCOME_UNKNOWN; the repeat finds it',
+        'a connection that breaks after the job was stored, before the answer came, ' +
+          'is OUTCOME_UNKNOWN; the repeat finds it',
       ),
     ],
   ],
@@ -215,7 +216,8 @@ const GROUND: FileGuards = {
       'if (false) throw',
       test(
         'ground/json',
-        'a value that jsonb cannot hold faithfully because it refers back to itself is refused with both ends of the cycle',
+        'a value that jsonb cannot hold faithfully ' +
+          'because it refers back to itself is refused with both ends of the cycle',
       ),
     ],
     [

@@ -1,5 +1,5 @@
-// What is seen only where somebody else holds a row, a bound is met, or a flag is up: each of these tests fails when one
-// guard is taken out of the SQL (faults/mutants).
+// What is seen only where somebody else holds a row, a bound is met, or a flag is up: each of these tests fails when
+// one guard is taken out of the SQL (faults/mutants).
 
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
