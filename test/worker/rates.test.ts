@@ -94,8 +94,8 @@ describe('a worker', () => {
     await until('they run', () => ends.length === 2)
     await until('what runs is told', async () => (await facts()).email.prefetched === 1)
     expect(await facts()).toEqual({
-      email: { running: 2, prefetched: 1, concurrency: 2, done: 4, failed: 2, retried: 1 },
-      quiet: { running: 0, prefetched: 0, concurrency: 10, done: 0, failed: 0, retried: 0 },
+      email: { running: 2, stuck: 0, prefetched: 1, concurrency: 2, done: 4, failed: 2, retried: 1 },
+      quiet: { running: 0, stuck: 0, prefetched: 0, concurrency: 10, done: 0, failed: 0, retried: 0 },
     })
     for (const end of ends) end()
     await until('the third runs', () => ends.length === 3)
