@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { REGISTRY } from '../../faults/registry.ts'
-import { ROOT } from '../support/tree.ts'
+import { ROOT, read } from '../support/tree.ts'
 import { hasTest, titlesIn, titlesOf } from './titles.ts'
 
 /** The list, written here once more: an entry that goes from the registry is missed. */
@@ -42,6 +42,26 @@ test('each test that is named is in its file', () => {
   const named = REGISTRY.flatMap(({ owner }) => ('test' in owner ? [owner.test, ...owner.also] : []))
   expect(missing(named)).toEqual([])
 })
+
+test('each promise of docs/guarantees.md names tests that are there', () => {
+  const page = read('docs/guarantees.md')
+  const promises = page.split(/^### /m).slice(1)
+  expect(promises.length).toBeGreaterThan(20)
+  const bare = promises.filter((promise) => heldBy(promise).length === 0)
+  expect(bare.map((promise) => promise.split('\n')[0])).toEqual([])
+  expect(missing(heldBy(page))).toEqual([])
+  // Each invariant is part of a promise.
+  const named = new Set([...page.matchAll(/\bI(\d+)\b/g)].map(([, n]) => Number(n)))
+  const invariants = [...read('ARCHITECTURE.md').matchAll(/^\| I(\d+) \|/gm)].map(([, n]) => Number(n))
+  expect(invariants.length).toBeGreaterThanOrEqual(20)
+  expect(invariants.filter((n) => !named.has(n))).toEqual([])
+})
+
+/** The tests that a text lists, each in lines of its own. */
+function heldBy(text: string): string[] {
+  const items = text.matchAll(/^- `(test\/[^`]+)` › (.+(?:\n {2}\S.*)*)$/gm)
+  return [...items].map(([, file, name]) => `${file} › ${name!.replaceAll(/\n +/g, ' ')}`)
+}
 
 test('names are read as vitest puts them together', () => {
   const titles = titlesIn(`
