@@ -8,9 +8,8 @@ export const BULK_GUARDS = [
   ...guardsOf('run_bulk', [
     [
       'what ran and was none of its jobs is not counted',
-      `                     and not (e.answer ->> 1 in ('changed', 'not_found') and -(e.answer ->> 0)::bigint = any (v_ran))
-`,
-      '',
+      'and -(e.answer ->> 0)::bigint = any (v_ran))',
+      'and false)',
       engine(
         'bulk',
         'a job that ran when its turn came is changed if it waits again at the end, and not counted if not',
@@ -36,9 +35,7 @@ export const BULK_GUARDS = [
       'a step ends where its look at what runs ends',
       'least(coalesce(s.searched_to, v_bulk.upto_id), t.searched_to)',
       'coalesce(s.searched_to, v_bulk.upto_id)',
-      bounds(
-        'what is to be tried again stands in one row and of more jobs that run than a step can remember it ends where they end',
-      ),
+      bounds('what is to be tried again stands in one row and a step ends where its look at what runs ends'),
     ],
   ]),
   ...guardsOf('stop_bulk', [

@@ -38,7 +38,9 @@ begin
     if v_tids <> '{}' then
       v_fit := rowlock.fits(v_left, p_filter);
       v_queues := (
-        select jsonb_object_agg(w.id, w.queue) from rowlock.waiting w where w.ctid = any (v_tids) and w.id = any (v_fit));
+        select jsonb_object_agg(w.id, w.queue)
+          from rowlock.waiting w
+         where w.ctid = any (v_tids) and w.id = any (v_fit));
       v_done := rowlock.end_waiting(
         array(select w.ctid from rowlock.waiting w where w.ctid = any (v_tids) and w.id = any (v_fit)),
         v_actor, v_reason, v_now);

@@ -1,14 +1,9 @@
--- Migration 0002: what operators need: bulk changes, imports, the concurrency of a queue, and indexes of history.
+-- Migration 0002: what operators need: bulk changes, imports, and an index of changes by their queue.
 --
 -- breaking: no
--- locks: finished, against writers, while its three indexes are built: workers finish nothing in that time
--- takes: about a second for each million rows of history; moments where there is little
--- old workers: may go on; they do not follow a queue's concurrency
-
--- How many handlers of this queue each worker runs at once. Null: as the worker was started with.
-alter table rowlock.queue
-  add column concurrency integer,
-  add constraint queue_concurrency_in_range check (concurrency between 1 and 1000);
+-- locks: audit, against writers, while its index is built
+-- takes: moments: audit has a row for each change that somebody made by hand
+-- old workers: may go on
 
 -- One verb for all jobs that a filter finds, done in steps. Each step commits what it changed together with how far it
 -- got, so that one that was interrupted can go on. Jobs above `upto_id` came later and are left alone; those up to
@@ -52,8 +47,5 @@ create table rowlock.import (
   constraint import_key_fits check (octet_length(key) between 1 and 512)
 );
 
--- History is read by id; these find what is rare in it. A job that is done and has no key stands in none of them.
-create index finished_not_done on rowlock.finished (id) where state <> 'done';
-create index finished_dedupe_key on rowlock.finished (dedupe_key, id) where dedupe_key is not null;
-create index finished_idempotency_key on rowlock.finished (idempotency_key, id) where idempotency_key is not null;
+-- What was done to a queue.
 create index audit_by_queue on rowlock.audit (queue, at) where queue is not null;

@@ -6,6 +6,7 @@ import type { Migration, Routine } from './migration.ts'
 import { bookkeeping } from './migration-script.ts'
 import { isNewer, RELEASE } from './release.ts'
 import { replaceRoutine } from './replace-routine.ts'
+import { withinTransaction } from './run-outside.ts'
 import { quoteIdentifier, renderSql } from './schema.ts'
 import type { PooledClient } from './seam.ts'
 
@@ -50,11 +51,12 @@ export async function applyMigrations(client: PooledClient, schema: string, plan
 
   const known = await readKnown(client, schema)
   checkKnown(known, plan)
+  const isNew = known.migrations.size === 0
   const applied: string[] = []
   for (const migration of plan.migrations) {
     if (known.migrations.has(migration.number)) continue
-    if (!migration.transaction) return { applied, replaced: [], outside: migration }
-    await client.query(renderSql(migration.sql, schema))
+    if (!migration.transaction && !isNew) return { applied, replaced: [], outside: migration }
+    await client.query(renderSql(withinTransaction(migration), schema))
     await client.query(
       `insert into ${s}migration (number, name, hash, breaking, release) values ($1, $2, $3, $4, $5)`,
       [migration.number, migration.name, migration.hash, migration.breaking, RELEASE],

@@ -41,8 +41,8 @@ export interface BulkRow {
   readonly about: boolean
   readonly changed: number
   /**
-   * Jobs that were seen and left as they were, by why. `running`: they ran while a verb of waiting jobs came by, and too
-   * many did to come to each of them again.
+   * Jobs that were seen and left as they were, by why. `running`: they ran while a verb of waiting jobs came by, and
+   * too many did to come to each of them again.
    */
   readonly refused: Readonly<Partial<Record<Refusal | 'running', number>>>
   /** Jobs that were busy, or ran though the verb is of waiting ones: tried once more at the end, up to 10,000. */
@@ -167,7 +167,9 @@ export async function beginBulk(
   }
   const { actor, reason, priority, anew } = checkOperator(options, ['priority', 'anew'])
   if (anew !== undefined && typeof anew !== 'boolean') {
-    throw new RowlockError('INVALID_OPTION', `anew must be true or false; got ${show(anew)}`, { path: 'anew' })
+    throw new RowlockError('INVALID_OPTION', `anew must be true or false; got ${show(anew)}`, {
+      path: 'anew',
+    })
   }
   const args = {
     ...(priority !== undefined && { priority: checkPriority(priority) }),

@@ -3,6 +3,7 @@
 
 import { RELEASE } from './release.ts'
 import { revokeFromPublic } from './replace-routine.ts'
+import { withinTransaction } from './run-outside.ts'
 import { dollarQuote, quoteIdentifier, quoteLiteral, renderSql } from './schema.ts'
 import { MIGRATIONS, ROUTINES } from './sql.generated.ts'
 
@@ -34,9 +35,6 @@ create table rowlock.routine (
  * It is for an empty schema; `migrate` brings an existing one up to date.
  */
 export function migrationScript(schema: string): string {
-  const outside = MIGRATIONS.find(({ transaction }) => !transaction)
-  if (outside !== undefined)
-    throw new Error(`migration ${outside.number} cannot run in the script's transaction`)
   const s = `${quoteIdentifier(schema)}.`
   const quote = dollarQuote(schema)
   const lines = [
@@ -54,7 +52,7 @@ export function migrationScript(schema: string): string {
     bookkeeping(schema),
   ]
   for (const migration of MIGRATIONS) {
-    lines.push(renderSql(migration.sql, schema))
+    lines.push(renderSql(withinTransaction(migration), schema))
     const values = [migration.name, migration.hash].map(quoteLiteral).join(', ')
     lines.push(
       `insert into ${s}migration (number, name, hash, breaking, release)`,

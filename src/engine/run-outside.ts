@@ -1,6 +1,8 @@
-// Runs a migration that no transaction may hold: `create index concurrently`, mended when it was left invalid.
+// Runs a migration that no transaction may hold: `create index concurrently`, mended when it was left invalid. Where
+// nothing is there yet, it is run in the transaction that makes everything.
 
 import type { Database } from './database.ts'
+import { buildDaysIndex, readDaysIndex } from './index-days.ts'
 import type { Migration } from './migration.ts'
 import { takeTurn } from './migration-turn.ts'
 import { RELEASE } from './release.ts'
@@ -37,7 +39,11 @@ async function build(client: PooledClient, schema: string, migration: Migration)
   if (isLimited) await client.query('set statement_timeout = 0')
   try {
     await dropInvalid(client, schema, migration)
-    for (const statement of statements(renderSql(migration.sql, schema))) await client.query(statement)
+    for (const statement of statements(migration.sql)) {
+      const index = await readDaysIndex(client, schema, statement)
+      if (index === undefined) await client.query(renderSql(statement, schema))
+      else await buildDaysIndex(client, schema, index)
+    }
   } finally {
     if (isLimited) await client.query('reset statement_timeout').catch(() => {})
   }
@@ -56,6 +62,10 @@ async function dropInvalid(client: PooledClient, schema: string, migration: Migr
     if (migration.sql.includes(name)) await client.query(drop)
   }
 }
+
+/** As it is run where the tables are new, and nobody writes to them. */
+export const withinTransaction = ({ sql, transaction }: Migration): string =>
+  transaction ? sql : sql.replaceAll('create index concurrently', 'create index')
 
 /** Such a file has one statement a paragraph, and no function bodies. */
 const statements = (sql: string): string[] =>

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
 import {
   enqueueMany,
   fill,
@@ -128,7 +129,10 @@ describe.each(['redrive', 'retry'] as const)('a %s in steps', (name) => {
     await other.query('begin')
     await take(queue, [0])
     const one = db.sql(`select rowlock.${name}($1)`, [ids[0]])
-    await untilBlocked(db)
+    // Longer than a call for many waits.
+    const waits = `select count(*)::integer from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock' and clock_timestamp() - query_start > interval '500 ms'`
+    await until('it waits', async () => (await db.value<number>(waits)) > 0)
     await other.query('rollback')
     await one
     expect(await db.value('select count(*)::integer from rowlock.waiting where queue = $1', [queue])).toBe(1)
@@ -215,7 +219,7 @@ describe('what is to be tried again stands in one row', () => {
     expect(await stateOf(db, ids[3]!)).toBe('queued')
   })
 
-  test('and of more jobs that run than a step can remember it ends where they end', async () => {
+  test('and a step ends where its look at what runs ends', async () => {
     const queue = fresh()
     await fill(db, 10_050, { queue: `'${queue}'` })
     await db.sql(
@@ -225,7 +229,7 @@ describe('what is to be tried again stands in one row', () => {
        select g.id, $2, $2, now(), g.available_at, g.enqueued_at, 1, 0, 0, 0, 3, g.queue, g.kind, g.input from gone g`,
       [queue, randomUUID()],
     )
-    const { ids } = await enqueueMany(db, [{ queue }])
+    const { ids } = await enqueueMany(db, [{ queue, delay: '1 hour' }])
     const { id } = await begin('run_now', { queue })
     const first = await step(id)
     expect(first).toMatchObject({ changed: 0, again: 10_000 })

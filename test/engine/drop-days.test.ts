@@ -68,28 +68,6 @@ test('inputs that lie in payload go with their day, and no others', async () => 
   expect(row).toEqual({ n: '100', least: '2401' })
 })
 
-test('a day that is not due keeps its inputs and its jobs, whoever names it', async () => {
-  await installed('rowlock')
-  await database.query(`insert into rowlock.payload values (1, '1')`)
-  await database.query(
-    `insert into rowlock.finished (id, finished_at, available_at, enqueued_at, attempt, priority, failures,
-       retention_days, state, queue, kind)
-     values (1, now(), now(), now(), 1, 0, 0, 7, 'done', 'default', 'k')`,
-  )
-  const before = await days()
-  const [row] = await database.query<{ day: string }>(
-    'select tableoid::regclass::text as day from rowlock.finished',
-  )
-  for (const day of [row!.day.replace('rowlock.', ''), 'payload', 'finished']) {
-    expect(await database.query('select rowlock.drop_day($1::text) as after', [day])).toEqual([
-      { after: null },
-    ])
-  }
-  expect(await days()).toEqual(before)
-  expect(await database.query('select job_id::text from rowlock.payload')).toEqual([{ job_id: '1' }])
-  expect(await database.query('select id::text from rowlock.finished')).toEqual([{ id: '1' }])
-})
-
 test('a day begins at midnight UTC whatever the role’s zone and date style, and meets those of others', async () => {
   await installed('rowlock')
   const name = new URL(created.url).pathname.slice(1)

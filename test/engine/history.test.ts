@@ -308,3 +308,22 @@ describe('set_queue', () => {
     }
   })
 })
+
+test('a day that is not due keeps its jobs and their inputs, whoever asks to drop it', async () => {
+  const id = (
+    await db.value(`select rowlock.enqueue_many($1)`, [
+      JSON.stringify([{ kind: 'k', queue: 'young', input: 'x'.repeat(9_000) }]),
+    ])
+  ).ids[0]
+  await db.sql('select rowlock.cancel($1)', [id])
+  const before = await days('finished')
+  const day = await db.value<string>(
+    `select relname from pg_class where oid = (select tableoid from rowlock.finished where id = $1)`,
+    [id],
+  )
+  for (const name of [day, 'payload', 'finished', 'finished_7_19990101']) {
+    expect(await db.value('select rowlock.drop_day($1)', [name])).toBeNull()
+  }
+  expect(await days('finished')).toEqual(before)
+  expect(await db.value('select input from rowlock.job where id = $1', [id])).toBe('x'.repeat(9_000))
+})

@@ -100,8 +100,10 @@ create index concurrently if not exists "waiting Kind try" on rowlock.waiting (k
 
   test('runs once, in its place, when many migrate at once', async () => {
     const at = await ground('outside')
+    // Where nothing is there yet, all of it is one transaction.
+    await migrate(at.database())
     const reports = await Promise.all(Array.from({ length: 6 }, () => migrate(at.database(), { migrations })))
-    expect(reports.flatMap(({ applied }) => applied)).toHaveLength(migrations.length)
+    expect(reports.flatMap(({ applied }) => applied)).toHaveLength(2)
     expect(reports.flatMap(({ applied }) => applied)).toEqual(
       expect.arrayContaining(['0900_tenants', '0901_after']),
     )
