@@ -50,7 +50,7 @@ export class Fetcher {
     this.#loop = new Loop({
       run: async () => {
         const nextMs = await this.#look()
-        return Math.min(nextMs, options.orphans.dueInMs)
+        return options.lease.workerId === undefined ? nextMs : Math.min(nextMs, options.orphans.dueInMs)
       },
       everyMs: options.pollMs,
       errorMaxMs: 5_000,
@@ -161,7 +161,8 @@ export class Fetcher {
       const sleepingMs = this.#flags.size > 0 ? this.#flagMs() : null
       return await claim(database, workerId, wants, sleepingMs, timeoutMs)
     } catch (error) {
-      if (isPassing(error) && !isRowlockError(error, 'DATABASE_UNAVAILABLE')) this.#options.orphans.doubt()
+      // Where the server is another now, what it had acknowledged may be gone: so also when nothing was sent.
+      if (isPassing(error)) this.#options.orphans.doubt()
       if (!isRowlockError(error, 'LEASE_LOST')) throw error
       if (lease.lastWorkerId === workerId) lease.lose()
       return null

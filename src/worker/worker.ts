@@ -115,9 +115,13 @@ export class Worker extends EventEmitter<WorkerEvents> {
         database: this.#lanes.work,
         timeoutMs,
         doubtMs: leaseMs,
+        everyMs: leaseMs,
         isKnown: (job) => this.#crew.holds(job),
         onFound: (jobs) => {
-          this.#log.warn({ jobs: jobs.length }, 'the answer of a claim was lost: its jobs are given back')
+          this.#log.warn(
+            { jobs: jobs.length },
+            'jobs that it knows nothing of are given back: an answer was lost',
+          )
           this.#crew.handBack(jobs)
         },
       }),

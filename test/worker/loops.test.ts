@@ -79,6 +79,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
       database,
       timeoutMs: 5_000,
       doubtMs: 0,
+      everyMs: 30_000,
       isKnown: () => true,
       onFound: nothing,
     })
