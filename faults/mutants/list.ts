@@ -1,5 +1,6 @@
 // Every mutant there is.
 
+import { FAILOVER_GUARDS } from './failover.ts'
 import type { Mutant } from './mutant.ts'
 import { BULK_GUARDS } from './sql-bulk.ts'
 import { CLAIM_GUARDS } from './sql-claim.ts'
@@ -19,4 +20,5 @@ export const MUTANTS: readonly Mutant[] = [
   ...BULK_GUARDS,
   ...LOOKS_GUARDS,
   ...TYPESCRIPT_GUARDS,
+  ...FAILOVER_GUARDS,
 ]
