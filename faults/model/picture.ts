@@ -6,6 +6,9 @@ const ms = (column: string) => `(extract(epoch from ${column}) * 1000)::bigint`
 const list = (columns: readonly string[], from: string) =>
   `(select coalesce(json_agg(json_build_array(${columns.join(', ')})), '[]') from ${from})`
 
+const PAYLOAD = ['job_id::text', 'octet_length(body::text)']
+const PAYLOADS = '(select * from rowlock.payload order by job_id) as p'
+
 /** One statement, so that all of it is of one instant. */
 export const PICTURE = `select json_build_object(
   'jobs', ${list(
@@ -52,7 +55,7 @@ export const PICTURE = `select json_build_object(
   )},
   'keys', ${list(['queue', 'key', 'job_id::text', 'until'], '(select * from rowlock.dedupe order by queue, key) as d')},
   'asked', ${list(['job_id::text', 'actor', 'reason'], '(select * from rowlock.cancel_request order by job_id) as c')},
-  'payloads', ${list(['job_id::text', 'octet_length(body::text)'], '(select job_id, body from rowlock.payload order by 1) p')},
+  'payloads', ${list(PAYLOAD, PAYLOADS)},
   'queues', ${list(
     ['name', ms('paused_at'), 'retention_days'],
     '(select * from rowlock.queue order by name) as q',
