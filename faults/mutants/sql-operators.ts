@@ -90,13 +90,13 @@ export const OPERATORS_GUARDS = [
       'a queue without history keeps none of the discarded',
       'where coalesce(q.retention_days, 7) > 0',
       '',
-      MODEL,
+      engine('many', 'what jobs leave behind discard leaves nothing in a queue without history'),
     ],
     [
       'a queue without history keeps no input of the discarded',
       'delete from rowlock.payload p where p.job_id = any (v_large);',
       'null;',
-      MODEL,
+      engine('many', 'what jobs leave behind discard leaves nothing in a queue without history'),
     ],
   ]),
   ...guardsOf('retry_many', [

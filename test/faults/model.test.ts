@@ -13,7 +13,7 @@ import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 
 const IS_LONG = process.env.ROWLOCK_LONG === '1'
 const IS_MUTANT = process.env.ROWLOCK_MUTANT !== undefined
-const WITHIN_MS = IS_LONG ? 240_000 : IS_MUTANT ? 60_000 : 20_000
+const WITHIN_MS = IS_LONG ? 240_000 : IS_MUTANT ? 120_000 : 20_000
 const RUNS = IS_LONG ? 5_000 : 600
 const { seed, path, replayPath } = process.env.ROWLOCK_TEST_REPLAY
   ? JSON.parse(process.env.ROWLOCK_TEST_REPLAY)
