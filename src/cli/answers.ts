@@ -14,7 +14,8 @@ const REFUSALS: ReadonlySet<string> = new Set([
   'changed',
 ])
 
-const isRefusal = (answer: string): boolean => REFUSALS.has(answer)
+/** Was the job left as it is, against what was asked? */
+export const isRefusal = (answer: string): boolean => REFUSALS.has(answer)
 
 /** An answer as one line. */
 export function answerLine({ id, answer, detail }: Answer, paint: Paint): string {

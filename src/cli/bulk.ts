@@ -2,16 +2,16 @@
 
 import { Argument, Command } from 'commander'
 import { suggest } from '../ground/nearest.ts'
-import { statesOf } from '../ground/states.ts'
 import type { BulkRow } from '../index.ts'
-import { ago, count } from './amounts.ts'
+import { ago, count, instant, jobs } from './amounts.ts'
 import { outcome, runBulk } from './bulk-run.ts'
 import { type Exit, UsageError } from './exit.ts'
-import { flagsOf } from './filters.ts'
+import { filterLine } from './filters.ts'
 import { type OperatorOptions, operatorOf, withOperator } from './operator.ts'
-import type { Shell } from './shell.ts'
-import { type Column, table } from './table.ts'
-import { id } from './values.ts'
+import { commandLine, type Shell } from './shell.ts'
+import { below, type Column, fields, layout } from './table.ts'
+import { id, idOf } from './values.ts'
+import { visible } from './visible.ts'
 
 export function bulkCommand(shell: Shell): Command {
   const command = new Command('bulk')
@@ -25,11 +25,21 @@ export function bulkCommand(shell: Shell): Command {
     .action(
       shell.run(([word]: readonly string[]) => {
         if (word === undefined) return listBulks(shell)
-        throw new UsageError(`bulk has no command '${word}'; ${suggest(word, ['list', 'resume', 'stop'])}`)
+        if (idOf(word) !== undefined) return showBulk(shell, word)
+        throw new UsageError(
+          `bulk has no command '${word}'; ${suggest(word, ['list', 'show', 'resume', 'stop'])}`,
+        )
       }),
     )
 
   command.addCommand(list, { isDefault: true })
+  command.addCommand(
+    new Command('show')
+      .description('Show one bulk change: which jobs, what was done, by whom and why.')
+      .addArgument(new Argument('<bulk>', 'its number').argParser(id))
+      .addHelpText('after', '\nExamples:\n  rowlock bulk show 7\n  rowlock bulk 7')
+      .action(shell.run((n: string) => showBulk(shell, n))),
+  )
   command.addCommand(
     new Command('resume')
       .description('Go on with a bulk change that was interrupted, where it stopped.')
@@ -53,21 +63,45 @@ export function bulkCommand(shell: Shell): Command {
 }
 
 async function listBulks(shell: Shell): Promise<void> {
-  const rows = await shell.client().bulks()
+  const rows = await (await shell.client()).bulks()
   if (shell.isJson) return shell.ndjson(rows)
   if (rows.length === 0) return shell.say('no bulk change was made yet')
-  await shell.print(table(rows, columns(new Date()), shell).join('\n'))
+  const shown = layout(rows, columns(new Date()), shell)
+  const lines = rows.flatMap((row) => [...shown.lines([row]), ...below(shell, whichOf(row))])
+  await shell.print([shown.head, ...lines].join('\n'))
+}
+
+async function showBulk(shell: Shell, n: string): Promise<void> {
+  const { row } = await (await shell.client()).openBulk(n)
+  if (shell.isJson) return shell.json(row)
+  const { paint } = shell
+  const now = new Date()
+  const at = (date: Date | null) => (date === null ? undefined : `${instant(date)} (${ago(date, now)})`)
+  const pairs: readonly (readonly [string, string | null | undefined])[] = [
+    ['which', whichOf(row)],
+    ['found', jobs(row.matched, row.about)],
+    ['so far', outcome(row)],
+    ['begun', at(row.startedAt)],
+    ['ended', at(row.endedAt)],
+    ['by', row.actor],
+    ['why', row.reason],
+    ['to go on', row.outcome === null ? commandLine('bulk', 'resume', row.id) : undefined],
+  ]
+  const shown = pairs.map(([name, value]) => [name, value == null ? undefined : visible(value)] as const)
+  const what = [row.verb, ...Object.values(row.args)].join(' ')
+  const title = `${paint('bold', `bulk change ${row.id}`)}  ${row.outcome ?? 'open'}  ${visible(what)}`
+  await shell.print([title, '', ...fields(shown, paint)].join('\n'))
 }
 
 async function resumeBulk(shell: Shell, n: string): Promise<Exit> {
-  const bulk = await shell.client().openBulk(n)
+  const bulk = await (await shell.client()).openBulk(n)
   if (bulk.row.outcome === null) return runBulk(shell, bulk)
   shell.say(`bulk change ${n} is over (${bulk.row.outcome}): ${outcome(bulk.row)}`)
   return 'done'
 }
 
 async function stopBulk(shell: Shell, n: string, options: OperatorOptions): Promise<void> {
-  const bulk = await shell.client().openBulk(n)
+  const bulk = await (await shell.client()).openBulk(n)
   if (bulk.row.outcome !== null) return shell.say(`bulk change ${n} is over already (${bulk.row.outcome})`)
   const row = await bulk.stop(operatorOf(shell, options))
   if (shell.isJson) return shell.json(row)
@@ -82,7 +116,6 @@ const columns = (now: Date): readonly Column<BulkRow>[] => [
     style: (row) => (row.outcome === null ? 'yellow' : undefined),
   },
   { head: 'WHAT', of: (row) => row.verb },
-  { head: 'WHICH', of: whichOf, min: 12 },
   { head: 'FOUND', of: (row) => count(row.matched, row.about), isNumber: true },
   { head: 'CHANGED', of: (row) => count(row.changed), isNumber: true },
   { head: 'NOT', of: (row) => notChanged(row), isNumber: true, isOptional: true },
@@ -91,13 +124,7 @@ const columns = (now: Date): readonly Column<BulkRow>[] => [
   { head: 'WHY', of: (row) => row.reason ?? '', isOptional: true, min: 8, weight: 1 },
 ]
 
-/** The filter as flags, without the states that are the verb's own. */
-function whichOf({ verb, filter }: BulkRow): string {
-  const own = [...statesOf(verb)].sort().join()
-  const { state, ...rest } = filter
-  const isOwn = state !== undefined && [state].flat().toSorted().join() === own
-  return flagsOf(isOwn ? rest : filter).join(' ') || '--all'
-}
+const whichOf = ({ verb, filter }: BulkRow): string => filterLine(verb, filter)
 
 function notChanged({ refused }: BulkRow): string {
   const n = Object.values(refused).reduce((all, each) => all + each, 0)

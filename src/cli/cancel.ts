@@ -14,7 +14,6 @@ export function cancelCommand(shell: Shell): Command {
     examples: `  rowlock cancel 4711 --reason 'the order was withdrawn'
   rowlock cancel --queue mail --kind newsletter
   rowlock cancel --tenant-id 42 --state scheduled --dry-run`,
-    asksAbove: 1,
     many: (rowlock, ids, by) => rowlock.cancelMany(ids, by),
   })
 }

@@ -11,6 +11,7 @@ import { type Exit, UsageError } from './exit.ts'
 import { filterOf, withFilter } from './filters.ts'
 import { idsOf } from './ids.ts'
 import { jobColumns } from './job-columns.ts'
+import { sayNearest } from './known-names.ts'
 import { type OperatorOptions, operatorOf, withOperator } from './operator.ts'
 import type { Shell } from './shell.ts'
 import { table } from './table.ts'
@@ -22,8 +23,6 @@ export interface Change {
   readonly summary: string
   readonly description: string
   readonly examples: string
-  /** More jobs than this, given by their ids, are asked about first. Default: none are. */
-  readonly asksAbove?: number
   readonly many: (
     rowlock: Rowlock,
     ids: readonly string[],
@@ -36,6 +35,7 @@ export interface Change {
 
 interface Options extends OperatorOptions, Record<string, unknown> {
   readonly all?: boolean
+  readonly anew?: boolean
   readonly yes?: boolean
   readonly dryRun?: boolean
 }
@@ -52,7 +52,8 @@ export function changeCommand(shell: Shell, change: Change): Command {
     new Argument('[ids...]', 'ids of jobs; - reads them from stdin, one a line or as NDJSON'),
   )
   withOperator(command)
-    .option('--yes', 'do not ask')
+    .option('--yes', 'do not ask; without it a filter, and more than one id, is asked about')
+    .option('--anew', 'begin although the same change was begun and has not ended')
     .option('--dry-run', 'count and show what would be changed, and change nothing')
   withFilter(command)
     .option('--all', 'every job that the command applies to: to be said on purpose')
@@ -101,9 +102,9 @@ async function changeIds(
     if (shell.isJson) await shell.ndjson(ids.map((id) => ({ id })))
     return 'done'
   }
-  if (change.asksAbove !== undefined && ids.length > change.asksAbove) {
-    if (!(await confirm(shell, `${change.name} ${jobs(ids.length)}?`, options.yes))) return declined(shell)
-  }
+  // The same for every verb: one job that was named is done at once, more are asked about.
+  if (ids.length > 1 && !(await confirm(shell, `${change.name} ${jobs(ids.length)}?`, options.yes)))
+    return 'interrupted'
   const tally = new Tally()
   const by = operatorOf(shell, options)
   let done = 0
@@ -112,7 +113,7 @@ async function changeIds(
     while (done < ids.length) {
       if (signal.aborted) return 'interrupted'
       const batch = ids.slice(done, done + BATCH)
-      const answers = await change.many(shell.client(), batch, by, priority)
+      const answers = await change.many(await shell.client(), batch, by, priority)
       done += batch.length
       tally.add(answers)
       isMissing = answers.at(-1)?.answer === 'not_found'
@@ -133,12 +134,13 @@ async function changeFiltered(
   filter: JobFilter,
   options: Options,
 ): Promise<Exit> {
-  const rowlock = shell.client()
+  const rowlock = await shell.client()
   const applies = appliesTo(change.verb, filter)
   const { count, about } = await rowlock.countJobs(applies)
   // About 0 is not none: those that fit are few among very many. The change itself looks at each.
   if (count === 0 && !about) {
     shell.say(`no job matches that ${change.name} applies to; nothing was changed`)
+    await sayNearest(shell, filter)
     return 'done'
   }
   if (options.dryRun || !options.yes) await showSample(shell, change, applies, { count, about }, options)
@@ -146,11 +148,12 @@ async function changeFiltered(
     shell.say(`would ${change.name} ${jobs(count, about)}; nothing was changed`)
     return 'done'
   }
-  if (!(await confirm(shell, `${change.name} ${jobs(count, about)}?`, options.yes))) return declined(shell)
+  if (!(await confirm(shell, `${change.name} ${jobs(count, about)}?`, options.yes))) return 'interrupted'
   const by = operatorOf(shell, options)
   const bulk = await rowlock.bulk(change.verb, filter, {
     ...by,
     ...(change.verb === 'prioritize' && { priority }),
+    ...(options.anew && { anew: true }),
   })
   return runBulk(shell, bulk)
 }
@@ -163,7 +166,7 @@ async function showSample(
   { count, about }: JobCount,
   options: Options,
 ): Promise<void> {
-  const { jobs: sample } = await shell.client().jobs(filter, { limit: SAMPLE })
+  const { jobs: sample } = await (await shell.client()).jobs(filter, { limit: SAMPLE })
   if (options.dryRun && shell.isJson) return shell.json({ verb: change.verb, count, about, sample })
   const frame = { width: shell.talkWidth, paint: shell.talkPaint }
   const isMore = about || count > sample.length
@@ -173,9 +176,4 @@ async function showSample(
     shell.say(isMore ? `${jobs(count, about)}, the newest of them:` : `${jobs(count)}:`)
   }
   if (sample.length > 0) shell.say(`${table(sample, jobColumns(new Date()), frame).join('\n')}\n`)
-}
-
-function declined(shell: Shell): Exit {
-  shell.say('nothing was changed')
-  return 'done'
 }

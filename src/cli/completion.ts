@@ -4,7 +4,7 @@
 import { Argument, Command } from 'commander'
 import { SHELLS, script } from './completion-script.ts'
 import { nodesOf } from './completion-tree.ts'
-import { queueNames } from './queue-names.ts'
+import { queueNames } from './known-names.ts'
 import type { Shell } from './shell.ts'
 import { withWords, word } from './values.ts'
 
@@ -25,8 +25,8 @@ export function completionCommand(shell: Shell): Command {
       'after',
       `
 Examples:
-  eval "$(rowlock completion bash)"                                  in ~/.bashrc
-  eval "$(rowlock completion zsh)"                                   in ~/.zshrc, after compinit
+  eval "$(rowlock completion bash)"   # in ~/.bashrc
+  eval "$(rowlock completion zsh)"    # in ~/.zshrc, after compinit
   rowlock completion fish > ~/.config/fish/completions/rowlock.fish`,
     )
   return command.action(

@@ -4,6 +4,7 @@ import { Command } from 'commander'
 import type { DeadLetterGroup } from '../index.ts'
 import { count, span } from './amounts.ts'
 import { FILTER_FLAGS, filterOf, flagsOf, withFilter } from './filters.ts'
+import { sayNearest } from './known-names.ts'
 import { commandLine, type Shell } from './shell.ts'
 import { type Column, layout } from './table.ts'
 import { wholeNumber } from './values.ts'
@@ -50,9 +51,12 @@ Examples:
 
 async function run(shell: Shell, options: Options): Promise<void> {
   const filter = filterOf(options)
-  const groups = await shell.client().deadLetters(filter, { limit: options.limit })
+  const groups = await (await shell.client()).deadLetters(filter, { limit: options.limit })
   if (shell.isJson) return shell.ndjson(groups)
-  if (groups.length === 0) return shell.say('no dead letter')
+  if (groups.length === 0) {
+    shell.say('no dead letter')
+    return sayNearest(shell, filter)
+  }
   const shown = layout(groups, columns(new Date()), shell)
   const lines = groups.flatMap((group, n) => {
     const redrive = commandLine('redrive', ...flagsOf({ ...filter, ...narrow(group) }))

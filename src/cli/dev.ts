@@ -5,13 +5,12 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { constants } from 'node:os'
 import { delimiter, join, relative, resolve } from 'node:path'
 import { Command } from 'commander'
-import pg from 'pg'
-import { type EmbeddedServer, startEmbedded } from '../embedded/index.ts'
-import { Database } from '../engine/database.ts'
-import { migrate } from '../engine/migrate.ts'
+import type pg from 'pg'
+import type { EmbeddedServer } from '../embedded/index.ts'
 import { checkSchema } from '../engine/schema.ts'
 import { isRowlockError } from '../ground/errors.ts'
 import { EXITS, UsageError } from './exit.ts'
+import { keepPort, keptPort } from './kept-port.ts'
 import type { Shell } from './shell.ts'
 import { wholeNumber } from './values.ts'
 
@@ -41,7 +40,8 @@ Examples:
   rowlock dev -- npm run start
   rowlock dev --port 5433 --folder /var/tmp/shop
 
-The data stays in the folder from one start to the next. The server stops when the last one that uses it ends.
+The data stays in the folder from one start to the next, and so does the port
+while nobody else takes it. The server stops when the last one that uses it ends.
 The exit code is the command's.`,
     )
     .action(
@@ -67,7 +67,8 @@ async function stay(shell: Shell, options: Options): Promise<void> {
     if (shell.isJson)
       await shell.json({ url: server.url, version: server.version, attached: server.attached })
     else await shell.print(server.url)
-    shell.say('Ctrl-C ends it. In another terminal: export DATABASE_URL, or put the line above into .env')
+    // Written as it is: `say` hides the password of a DATABASE_URL, which may be this one.
+    shell.io.stderr.write(`Ctrl-C ends it. In another terminal:\n  export DATABASE_URL='${server.url}'\n`)
     const lost = watch(server.url)
     const how = await Promise.race([asked, lost.gone])
     lost.end()
@@ -128,16 +129,23 @@ function ended(child: ChildProcess, command: string): Promise<number> {
 
 async function start(shell: Shell, { folder, port, binaries }: Options): Promise<EmbeddedServer> {
   checkSchema(shell.schema)
-  const dataDir = join(resolve(folder), 'postgres')
+  const home = resolve(folder)
+  const dataDir = join(home, 'postgres')
+  const wanted = port ?? (await keptPort(home))
+  const { startEmbedded } = await import('../embedded/index.ts')
   const server = await startEmbedded({
     dataDir,
-    ...(port !== undefined && { port }),
+    ...(wanted !== undefined && { port: wanted }),
     ...(binaries !== undefined && { binaries }),
     log: (message) => shell.say(message),
   }).catch((error) => {
     throw withNextStep(error)
   })
   try {
+    const [{ Database }, { migrate }] = await Promise.all([
+      import('../engine/database.ts'),
+      import('../engine/migrate.ts'),
+    ])
     const database = new Database({
       connectionString: server.url,
       schema: shell.schema,
@@ -152,6 +160,7 @@ async function start(shell: Shell, { folder, port, binaries }: Options): Promise
     await server.stop()
     throw error
   }
+  keepPort(home, server.port)
   const where = relative('', resolve(folder)) || '.'
   const what = server.attached
     ? `joined the one that runs in ${where}`
@@ -191,6 +200,8 @@ function watch(url: string): { readonly gone: Promise<Error>; end(): void } {
   let client: pg.Client | undefined
   const gone = new Promise<Error>((resolve) => {
     const attend = async (tries: number): Promise<void> => {
+      const { default: pg } = await import('pg')
+      if (isEnding) return
       const next = new pg.Client({ connectionString: url, application_name: 'rowlock dev' })
       client = next
       next.on('error', () => {})

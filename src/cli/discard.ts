@@ -13,7 +13,6 @@ export function discardCommand(shell: Shell): Command {
     examples: `  rowlock discard 4711 --reason 'a test'
   rowlock discard --queue mail --ended-until 30d --dry-run
   rowlock discard --queue mail --ended-until 30d --yes`,
-    asksAbove: 1,
     many: (rowlock, ids, by) => rowlock.discardMany(ids, by),
   })
 }

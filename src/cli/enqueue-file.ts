@@ -58,7 +58,7 @@ export async function enqueueFile(shell: Shell, file: FileOptions): Promise<Exit
   requestOf(withDefaults({ kind: 'any', input: null }, file.defaults))
   const digest = hash('sha256', JSON.stringify(format))
   const name = file.path === '-' ? 'stdin' : file.path
-  const database = databaseOf(shell.client())
+  const database = databaseOf(await shell.client())
   return shell.interruptible((signal) => work({ shell, file, format, digest, signal, size, name }, database))
 }
 

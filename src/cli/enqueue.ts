@@ -3,7 +3,7 @@
 import { Command } from 'commander'
 import { isRowlockError, RowlockError } from '../ground/errors.ts'
 import { LIMITS } from '../ground/limits.ts'
-import { enqueueFile, type FileOptions } from './enqueue-file.ts'
+import type { FileOptions } from './enqueue-file.ts'
 import { type Exit, UsageError } from './exit.ts'
 import { type Fields, fieldOfText, inFields, requestOf } from './job-fields.ts'
 import type { Shell } from './shell.ts'
@@ -13,10 +13,10 @@ const FLAGS: Readonly<Record<string, readonly [flags: string, what: string]>> = 
   queue: ['--queue <name>', 'default: default'],
   priority: ['--priority <n>', '-10 to 10, higher first'],
   delay: ['--delay <length>', 'due after this time: 30s, 10m, 2h'],
-  available_at: ['--at <instant>', 'due from then on: 2030-01-31T12:00:00Z'],
+  available_at: ['--available-at <instant>', 'due from then on: 2030-01-31T12:00:00Z'],
   expires_in: ['--expires-in <length>', 'cancelled when it has not started within this time'],
   expires_at: ['--expires-at <instant>', 'cancelled when it has not started by then'],
-  tenant_id: ['--tenant <id>', 'whose job it is'],
+  tenant_id: ['--tenant-id <id>', 'whose job it is'],
   dedupe_key: ['--dedupe-key <key>', 'at most one live job of the queue has it'],
   idempotency_key: ['--idempotency-key <key>', "for the handler's side effects"],
   max_attempts: ['--max-attempts <n>', 'failures after which it is a dead letter'],
@@ -59,13 +59,13 @@ export function enqueueCommand(shell: Shell): Command {
 
 const HELP = `
 Examples:
-  rowlock enqueue send-email '{"to": "ada@example.org"}' --queue email --delay 10m
+  rowlock enqueue send-email '{"to": "ada@example.org"}' --delay 10m
   jq -n '{to: env.TO}' | rowlock enqueue send-email -
   rowlock enqueue --file jobs.ndjson
   rowlock enqueue --file people.csv --kind send-email --key people-2030-01
 
 NDJSON: one object a line, as rowlock.enqueue_many takes it:
-  {"kind": "send-email", "input": {"to": "…"}, "dedupe_key": "…", "delay": "10 minutes"}
+  {"kind": "send-email", "input": {"to": "…"}, "delay": "10 minutes"}
 Names may be written as in SQL (dedupe_key) or as in TypeScript (dedupeKey); unknown ones are refused.
 
 CSV: a header, then a job a line. A column is a field of the job (kind, queue, dedupe_key, …), \`input\` (the whole
@@ -81,6 +81,8 @@ async function enqueueOne(
   input: string | undefined,
   options: Typed,
 ): Promise<void> {
+  if (kind === '-')
+    throw new UsageError(`jobs from stdin? Did you mean ${shell.againWithout('-', '--file', '-')}?`)
   if (kind === undefined)
     throw new UsageError('which kind of job? rowlock enqueue <kind> [input], or --file <path>')
   for (const name of ['kind', 'format', 'key']) {
@@ -97,7 +99,7 @@ async function enqueueOne(
       kind,
       input: inputOf(text),
     })
-    const job = await shell.client().enqueue(definition, value, more)
+    const job = await (await shell.client()).enqueue(definition, value, more)
     if (shell.isJson) return await shell.json(job)
     const { queue = 'default' } = options
     shell.say(
@@ -169,6 +171,7 @@ async function enqueueFrom(
       key: options.key,
       defaults: { ...fieldsTyped(options), ...(named !== undefined && { kind: named }) },
     }
+    const { enqueueFile } = await import('./enqueue-file.ts')
     return await enqueueFile(shell, file)
   } catch (error) {
     throw inFlags(error)

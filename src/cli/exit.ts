@@ -28,8 +28,8 @@ export const EXITS = {
   },
   interrupted: {
     code: 130,
-    when: 'Interrupted by Ctrl-C or SIGTERM. What was done until then is said and stays done.',
-    next: 'Go on with the command that stderr names.',
+    when: 'Interrupted by Ctrl-C or SIGTERM, or its question not answered with yes. What was done is said and stays.',
+    next: 'Nothing, or go on with the command that stderr names.',
   },
 } as const satisfies Record<string, { readonly code: number; readonly when: string; readonly next: string }>
 

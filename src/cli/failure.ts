@@ -2,6 +2,8 @@
 
 import { isConnectionError } from '../engine/translate.ts'
 import { isRowlockError, type RowlockErrorCode } from '../ground/errors.ts'
+import { grants, RIGHTS, type Role } from '../ground/rights.ts'
+import { BULK_VERBS } from '../ground/states.ts'
 import { placeOf } from './address.ts'
 import { type Exit, UsageError } from './exit.ts'
 import { visibleLines } from './visible.ts'
@@ -19,6 +21,7 @@ const EXIT_OF: Partial<Record<RowlockErrorCode, Exit>> = {
   JOB_NOT_FOUND: 'notFound',
   QUEUE_NOT_FOUND: 'notFound',
   BULK_NOT_FOUND: 'notFound',
+  BULK_OPEN: 'partly',
   IMPORT_NOT_FOUND: 'notFound',
   JOB_BUSY: 'partly',
   WRONG_STATE: 'partly',
@@ -31,6 +34,8 @@ const EXIT_OF: Partial<Record<RowlockErrorCode, Exit>> = {
 export interface Whereabouts {
   readonly url: string | undefined
   readonly schema: string
+  /** The command that was called. */
+  readonly command: string | undefined
 }
 
 /** How the command ends that threw this, and what is said of it. */
@@ -49,6 +54,11 @@ export function failureOf(error: unknown, where: Whereabouts): Failure {
     return { exit: 'unreachable', says: `${message}\n${checks(sqlstate, message, where)}` }
   }
   if (isRowlockError(error, 'SCHEMA_MISSING')) return { exit: 'failed', says: missing(message, where) }
+  if (isRowlockError(error, 'BULK_OPEN')) {
+    const says = `${message}; nothing was changed [${error.code}]`
+    const next = `  Go on with it: rowlock bulk resume ${error.bulk}. Or begin another: the same command with --anew`
+    return { exit: 'partly', says: `${says}\n${next}` }
+  }
   if (isRowlockError(error)) {
     return { exit: EXIT_OF[error.code] ?? 'failed', says: `${message} [${error.code}]` }
   }
@@ -114,25 +124,33 @@ function missing(message: string, { schema }: Whereabouts): string {
   return `${message} [SCHEMA_MISSING]\n  Looked in schema "${schema}"; --schema or ROWLOCK_SCHEMA names another.`
 }
 
-function rights(message: string, { url, schema }: Whereabouts): string {
-  const role = quoted(placeOf(url)?.user || 'the_role')
-  const s = quoted(schema)
-  const [, what, name] =
+const ROLE_OF: Readonly<Record<string, Role>> = {
+  enqueue: 'producer',
+  work: 'worker',
+  ...Object.fromEntries(
+    [...BULK_VERBS, 'pause', 'resume'].map((verb) => [verb.replace('_', '-'), 'operator']),
+  ),
+}
+/** Only the owner can do what these do. */
+const OWNERS: readonly (string | undefined)[] = ['migrate', 'dev']
+
+/** What the owner has to grant: what the work needs that was to be done, to be typed as it stands. */
+function rights(message: string, { url, schema, command }: Whereabouts): string {
+  const user = quoted(placeOf(url)?.user || 'the_role')
+  const [, what, name = ''] =
     /\b(schema|function|table|view|relation|sequence|database) "?([\w $]+?)"?$/.exec(message) ?? []
-  const grant =
-    what === 'schema'
-      ? [
-          `grant usage on schema ${s} to ${role};`,
-          `grant execute on all functions in schema ${s} to ${role};`,
-        ]
-      : what === 'function'
-        ? [`grant execute on all functions in schema ${s} to ${role};`]
-        : what === 'database'
-          ? [`grant create on database ${quoted(name!)} to ${role};`]
-          : [`grant select on all tables in schema ${s} to ${role};`]
-  return ['  This role lacks a right. Its owner grants it with:', ...grant.map((line) => `    ${line}`)].join(
-    '\n',
-  )
+  if (what === 'database')
+    return `  The owner of the database migrates, or lets this role:\n    grant create on database ${quoted(name)} to ${user};`
+  if (OWNERS.includes(command))
+    return `  Migrate as the role that owns the schema ${quoted(schema)}: --url, else DATABASE_URL, says who.`
+  const own = ROLE_OF[command ?? ''] ?? 'viewer'
+  const has = (role: Role) => (RIGHTS[role].functions as readonly string[]).includes(name)
+  const role = what !== 'function' || has(own) ? own : ((Object.keys(RIGHTS) as Role[]).find(has) ?? own)
+  const lines = grants(role, user, quoted(schema)).split('\n')
+  return [
+    `  This role lacks a right. What ${role === 'operator' ? 'an' : 'a'} ${role} needs, its owner grants with:`,
+    ...lines.map((line) => `    ${line}`),
+  ].join('\n')
 }
 
 const quoted = (name: string): string =>

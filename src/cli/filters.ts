@@ -3,7 +3,9 @@
 import type { Command } from 'commander'
 import { Option } from 'commander'
 import { FILTER_STATES } from '../ground/filter.ts'
+import { type BulkVerb, bulkStatesOf } from '../ground/states.ts'
 import type { JobFilter } from '../index.ts'
+import { quotedWords } from './shell.ts'
 import { id, object, oneOrMore, when, word } from './values.ts'
 
 const text = (value: string): string => value
@@ -63,6 +65,14 @@ export function flagsOf(filter: JobFilter): string[] {
     const values = Array.isArray(value) ? (name === 'state' ? [value.join(',')] : value) : [value]
     return values.flatMap((each) => [`--${name}`, written(each)])
   })
+}
+
+/** Which jobs a bulk change is for, in one line: its filter as flags, without the states that are the verb's own. */
+export function filterLine(verb: BulkVerb, filter: JobFilter): string {
+  const own = bulkStatesOf(verb).toSorted().join()
+  const { state, ...rest } = filter
+  const isOwn = state !== undefined && [state].flat().toSorted().join() === own
+  return quotedWords(flagsOf(isOwn ? rest : filter)) || '--all'
 }
 
 function written(value: unknown): string {

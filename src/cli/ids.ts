@@ -4,13 +4,14 @@ import { createInterface } from 'node:readline'
 import { show } from '../ground/show.ts'
 import { UsageError } from './exit.ts'
 import type { Shell } from './shell.ts'
+import { idOf, wrongId } from './values.ts'
 
 /** Each id once, in order. A `-` among the words stands for what stdin has. Errors: UsageError. */
 export async function idsOf(shell: Shell, words: readonly string[]): Promise<string[]> {
   const ids = new Set<string>()
   for (const word of words) {
     if (word === '-') for await (const id of idsOfStdin(shell)) ids.add(id)
-    else ids.add(idOf(word) ?? refuse(`an id is a number above 0; got ${show(word, 40)}`))
+    else ids.add(idOf(word) ?? refuse(wrongId(word)))
   }
   return [...ids]
 }
@@ -35,13 +36,6 @@ function idField(line: string): unknown {
   } catch {
     return undefined
   }
-}
-
-function idOf(value: unknown): string | undefined {
-  const text = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value
-  return typeof text === 'string' && /^[1-9]\d{0,18}$/.test(text) && BigInt(text) < 2n ** 63n
-    ? text
-    : undefined
 }
 
 function refuse(message: string): never {

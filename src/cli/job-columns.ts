@@ -35,7 +35,10 @@ export function jobColumns(now: Date): readonly Column<ListedJob>[] {
   ]
 }
 
-/** When it is due, since when it runs, or how long ago it ended. */
+/**
+ * When it is due, since when it runs, or how long ago it ended. That a claimed job has started is told by a later beat:
+ * so long it is only said that it is claimed.
+ */
 function whenOf(job: ListedJob, now: Date): string {
   const past = (at: Date) => `${span(Math.max(0, now.getTime() - at.getTime()))}`
   const isAhead = job.availableAt > now
@@ -44,9 +47,11 @@ function whenOf(job: ListedJob, now: Date): string {
     case 'retryable':
       return isAhead
         ? `in ${span(job.availableAt.getTime() - now.getTime())}`
-        : `due ${past(job.availableAt)}`
+        : `due for ${past(job.availableAt)}`
     case 'running':
-      return job.startedAt === null ? 'prefetched' : `for ${past(job.startedAt)}`
+      return job.startedAt === null
+        ? `claimed ${past(job.claimedAt ?? job.availableAt)}`
+        : `for ${past(job.startedAt)}`
     default:
       return job.finishedAt === null ? EMPTY : `${past(job.finishedAt)} ago`
   }

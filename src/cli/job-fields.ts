@@ -156,9 +156,18 @@ function definitionOf(kind: unknown): AnyJob {
   return made
 }
 
+/** What only a program can write, as it is written in a file or on the command line. */
+const WRITTEN = [
+  [
+    'must be made by exponential(), fixed() or list()',
+    'must be JSON such as {"type": "fixed", "delay_ms": 5000}, of the type exponential, fixed or list',
+  ],
+] as const
+
 /** What an error says, with each option called as `nameOf` calls its field. */
 export function inFields(message: string, nameOf: (field: string) => string = (field) => field): string {
   let said = message
+  for (const [made, written] of WRITTEN) said = said.replace(made, written)
   for (const [field, option] of Object.entries(OPTIONS)) {
     const written = option.replace('.', '\\.')
     const name = nameOf(field)

@@ -70,7 +70,7 @@ async function find(shell: Shell, filter: JobFilter): Promise<Exit> {
 }
 
 async function show(shell: Shell, job: string): Promise<Exit> {
-  const rowlock = shell.client()
+  const rowlock = await shell.client()
   const row: JobRow | null = await rowlock.job(job)
   if (row === null) {
     shell.say(`rowlock: there is no job ${job}: it never existed, or its history has been dropped`)

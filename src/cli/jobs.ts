@@ -6,6 +6,7 @@ import { jobs as jobsInWords } from './amounts.ts'
 import type { Exit } from './exit.ts'
 import { filterOf, withFilter } from './filters.ts'
 import { jobColumns } from './job-columns.ts'
+import { sayNearest } from './known-names.ts'
 import { lookAtJobs } from './paging.ts'
 import type { Shell } from './shell.ts'
 import { type Layout, layout } from './table.ts'
@@ -33,7 +34,7 @@ Examples:
   rowlock jobs --state dead_letter --queue mail
   rowlock jobs --state failed --ended-since 2h --limit 200
   rowlock jobs --kind invoice --metadata '{"order":42}'
-  rowlock jobs --state retryable --cause timeout --json | jq -r .id | rowlock run-now -`,
+  rowlock jobs --cause timeout --json | rowlock run-now - --yes`,
     )
     .action(shell.run((options: Options) => run(shell, options)))
 }
@@ -43,8 +44,9 @@ async function run(shell: Shell, options: Options): Promise<Exit> {
   let shown: Layout<ListedJob> | undefined
   let last: string | undefined
   const now = new Date()
+  const filter = filterOf(options)
   const pages = { limit: allPages ? undefined : limit, before }
-  const { jobs, next, isInterrupted } = await lookAtJobs(shell, filterOf(options), pages, async (found) => {
+  const { jobs, next, isInterrupted } = await lookAtJobs(shell, filter, pages, async (found) => {
     last = found.at(-1)!.id
     if (shell.isJson) return shell.ndjson(found)
     const isFirst = shown === undefined
@@ -52,8 +54,11 @@ async function run(shell: Shell, options: Options): Promise<Exit> {
     await shell.print([...(isFirst ? [shown.head] : []), ...shown.lines(found)].join('\n'))
   })
   const from = next ?? last
-  if (jobs === 0 && !isInterrupted) shell.say('no job matches')
-  else if (next !== null)
+  if (jobs === 0 && !isInterrupted) {
+    shell.say('no job matches')
+    await sayNearest(shell, filter)
+  } else if (next !== null) {
     shell.say(`${jobsInWords(jobs)} shown; older ones: ${shell.againWith('--before', from!)}`)
+  }
   return isInterrupted ? 'interrupted' : 'done'
 }

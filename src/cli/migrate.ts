@@ -1,10 +1,7 @@
 // `rowlock migrate`: bring the schema to this release, or print what that takes.
 
 import { Command } from 'commander'
-import { migrate } from '../engine/migrate.ts'
-import { migrationScript } from '../engine/migration-script.ts'
 import { checkSchema } from '../engine/schema.ts'
-import { databaseOf } from '../rowlock.ts'
 import type { Shell } from './shell.ts'
 
 export function migrateCommand(shell: Shell): Command {
@@ -27,8 +24,15 @@ The role needs CREATE on the database, or on the schema if that exists. No super
 
 async function run(shell: Shell, { sql }: { readonly sql?: boolean }): Promise<void> {
   checkSchema(shell.schema)
-  if (sql === true) return shell.print(migrationScript(shell.schema))
-  const report = await migrate(databaseOf(shell.client()), { onProgress: (line) => shell.say(line) })
+  if (sql === true) {
+    const { migrationScript } = await import('../engine/migration-script.ts')
+    return shell.print(migrationScript(shell.schema))
+  }
+  const [{ migrate }, { databaseOf }] = await Promise.all([
+    import('../engine/migrate.ts'),
+    import('../rowlock.ts'),
+  ])
+  const report = await migrate(databaseOf(await shell.client()), { onProgress: (line) => shell.say(line) })
   if (shell.isJson) return shell.json(report)
   const { applied, replaced } = report
   const changes = [

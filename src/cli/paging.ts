@@ -27,7 +27,7 @@ export async function lookAtJobs(
   { limit, before }: Pages,
   onJobs: (jobs: readonly ListedJob[]) => Promise<void>,
 ): Promise<Looked> {
-  const rowlock = shell.client()
+  const rowlock = await shell.client()
   return shell.interruptible(async (signal) => {
     let next: string | null | undefined = before
     let found = 0

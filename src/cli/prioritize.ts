@@ -15,7 +15,7 @@ export function prioritizeCommand(shell: Shell): Command {
     description: `Change the priority of waiting jobs, from ${min} to ${max}; higher runs first.`,
     first: new Argument('<priority>', `${min} to ${max}, higher first`).argParser(wholeNumber(min, max)),
     examples: `  rowlock prioritize 5 4711
-  rowlock prioritize 10 --kind invoice --tenant-id 42 --reason 'end of the month'
+  rowlock prioritize 10 --kind invoice --reason 'end of the month'
   rowlock prioritize -5 --kind newsletter`,
     many: (rowlock, ids, by, priority) => rowlock.prioritizeMany(ids, priority, by),
   })

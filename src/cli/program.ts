@@ -2,9 +2,9 @@
 
 import { type Argument, Command, CommanderError, type Option } from 'commander'
 import { RELEASE } from '../engine/release.ts'
+import { suggest } from '../ground/nearest.ts'
 import { COMMANDS } from './commands.ts'
 import { EXITS, exitCodes } from './exit.ts'
-import { failureOf } from './failure.ts'
 import type { Io } from './io.ts'
 import { hasColours, painter } from './paint.ts'
 import { type GlobalOptions, Shell } from './shell.ts'
@@ -24,7 +24,9 @@ export async function main(
     return shell.code ?? EXITS[shell.exit].code
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXITS.done.code : EXITS.usage.code
+    const { failureOf } = await import('./failure.ts')
     const { exit, says } = failureOf(error, {
+      command: shell.command,
       url: program.opts().url ?? io.env.DATABASE_URL,
       schema: shell.schema,
     })
@@ -57,12 +59,12 @@ export function programOf(shell: Shell): Command {
     .configureOutput({
       writeOut: (text) => void io.stdout.write(fitted(text, helpWidth)),
       writeErr: (text) => void io.stderr.write(text),
-      outputError: (text, write) => write(text.replace(/^error:/, 'rowlock:')),
       getOutHelpWidth: () => helpWidth,
       getErrHelpWidth: () => helpWidth,
       getOutHasColors: () => hasColours(io.stdout, io.env),
       getErrHasColors: () => hasColours(io.stderr, io.env),
     })
+  saysWrong(program)
     .configureHelp({
       optionDescription: describe,
       subcommandTerm: (command) =>
@@ -72,11 +74,12 @@ export function programOf(shell: Shell): Command {
         ].join(' '),
       styleTitle: (title) => painter(true)('bold', title),
     })
-    .addHelpCommand(
-      new Command('help').argument('[command]').description('show the help of a command').helpGroup('Shell:'),
-    )
+    .helpCommand(false)
     .addHelpText('after', `\nStdout carries data, stderr talk.\n\n${exitCodes(helpWidth)}`)
-  program.hook('preAction', () => shell.configure(program.opts<GlobalOptions>()))
+  program.hook('preAction', (_, called) => {
+    shell.configure(program.opts<GlobalOptions>())
+    shell.command = pathOf(called).split(' ')[1]
+  })
   for (const { heading, commands } of COMMANDS) {
     for (const make of commands) {
       const command = make(shell).helpGroup(heading)
@@ -85,6 +88,9 @@ export function programOf(shell: Shell): Command {
       command.addHelpText('after', GLOBALS)
     }
   }
+  const help = helpCommand(program)
+  program.addCommand(help)
+  inherit(help, program)
   return program
 }
 
@@ -95,12 +101,46 @@ function describe({ description, defaultValue, defaultValueDescription }: Option
   return value === undefined ? description : `${description} (default: ${value})`
 }
 
-/** Sentences broken at the width; what is indented stands as it is: options, and examples that can be typed. */
-const fitted = (text: string, width: number): string =>
-  text
-    .split('\n')
-    .flatMap((line) => (line.length <= width || /^\s/.test(line) ? [line] : wrap(line, width)))
-    .join('\n')
+/** `rowlock help bulk resume`; a word that is no command is refused. */
+function helpCommand(program: Command): Command {
+  return new Command('help')
+    .description('Show the help of a command.')
+    .summary('show the help of a command')
+    .argument('[command...]', 'its name')
+    .helpGroup('Shell:')
+    .addHelpText('after', '\nExamples:\n  rowlock help jobs\n  rowlock help bulk resume')
+    .action((words: readonly string[]) => {
+      let at = program
+      for (const word of words) {
+        const found = at.commands.find((child) => child.name() === word)
+        if (found === undefined)
+          at.error(`error: ${pathOf(at)} has no command '${word}'; ${suggest(word, namesOf(at))}`)
+        else at = found
+      }
+      at.outputHelp()
+    })
+}
+
+const namesOf = (command: Command): string[] => command.commands.map((child) => child.name())
+
+/** Paragraphs set anew at the width; what is indented stands as it is: options, and examples that can be typed. */
+function fitted(text: string, width: number): string {
+  const lines: string[] = []
+  let paragraph: string[] = []
+  const end = () => {
+    if (paragraph.length > 0) lines.push(...wrap(paragraph.join(' '), width))
+    paragraph = []
+  }
+  for (const line of text.split('\n')) {
+    if (line !== '' && !/^\s/.test(line)) paragraph.push(line)
+    else {
+      end()
+      lines.push(line)
+    }
+  }
+  end()
+  return lines.join('\n')
+}
 
 function termOf(argument: Argument): string {
   const word = `${argument.name()}${argument.variadic ? '...' : ''}`
@@ -110,7 +150,25 @@ function termOf(argument: Argument): string {
 /** Each command ends by throwing, suggests and prints as the program does. */
 function inherit(command: Command, parent: Command): void {
   command.copyInheritedSettings(parent).showHelpAfterError(`(see: ${pathOf(command)} --help)`)
+  saysWrong(command)
   for (const child of command.commands) inherit(child, command)
+}
+
+/** What is wrong in the words of a call; of an option that is a part of others, those are proposed. */
+function saysWrong(command: Command): Command {
+  return command.configureOutput({
+    ...command.configureOutput(),
+    outputError: (text, write) => {
+      const said = text.replace(/^error:/, 'rowlock:')
+      const part = /unknown option '--([a-z][a-z-]*)/.exec(said)?.[1]
+      const whole = command.options
+        .map(({ long }) => long ?? '')
+        .filter((long) => part !== undefined && `${long}-`.includes(`-${part}-`))
+      if (whole.length === 0) return write(said)
+      const meant = whole.length === 1 ? whole[0] : `one of ${whole.join(', ')}`
+      write(`${said.split('\n')[0]}\n(Did you mean ${meant}?)\n`)
+    },
+  })
 }
 
 function pathOf(command: Command): string {

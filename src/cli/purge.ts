@@ -12,11 +12,10 @@ export function purgeCommand(shell: Shell): Command {
     description:
       'Delete done, failed and cancelled jobs from history for good, with their attempts, inputs and results; ' +
       'what was done to them stays in `rowlock changes`. Dead letters are discarded first. ' +
-      'History is dropped by itself, see `rowlock queue --retention`: this is for what must not be kept.',
+      'History is dropped by itself, see `rowlock queue --retention-days`: this is for what must not be kept.',
     examples: `  rowlock purge 4711 --reason 'personal data'
   rowlock purge --tenant-id 42 --dry-run
-  rowlock purge --kind signup --metadata '{"customer":"4711"}' --yes --reason 'erasure request'`,
-    asksAbove: 0,
+  rowlock purge --metadata '{"customer":"4711"}' --reason 'erasure request'`,
     many: (rowlock, ids, by) => rowlock.purgeMany(ids, by),
   })
 }

@@ -4,16 +4,18 @@ import { Command, InvalidArgumentError, Option } from 'commander'
 import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
 import type { QueueRow, QueueSettings } from '../index.ts'
 import { count, instant, span } from './amounts.ts'
+import { UsageError } from './exit.ts'
+import { mindUnknownQueue } from './known-names.ts'
 import { type OperatorOptions, operatorOf, withOperator } from './operator.ts'
-import { warnOfUnknownQueue } from './queue-names.ts'
 import type { Shell } from './shell.ts'
 import { fields } from './table.ts'
 import { length, wholeNumber, withWords } from './values.ts'
 import { visible } from './visible.ts'
 
 interface Options extends OperatorOptions {
-  readonly retention?: QueueSettings['retentionDays']
+  readonly retentionDays?: QueueSettings['retentionDays']
   readonly targetWait?: number
+  readonly yes?: boolean
   readonly concurrency?: number | 'none'
 }
 
@@ -26,7 +28,7 @@ export function queueCommand(shell: Shell): Command {
       .addOption(
         withWords(
           new Option(
-            '--retention <days>',
+            '--retention-days <days>',
             `how long history is kept: ${RETENTION_CLASSES_DAYS.join(', ')} days`,
           ),
           RETENTION_CLASSES_DAYS,
@@ -43,12 +45,13 @@ export function queueCommand(shell: Shell): Command {
         ).argParser(concurrency),
       ),
   )
+    .option('--yes', 'change it also where no queue of that name is known, and one is near it')
     .addHelpText(
       'after',
       `
 Examples:
   rowlock queue mail
-  rowlock queue mail --target-wait 30s --retention 30
+  rowlock queue mail --target-wait 30s --retention-days 30
   rowlock queue mail --concurrency 2 --reason 'the API is slow'
   rowlock queue mail --concurrency none`,
     )
@@ -56,15 +59,19 @@ Examples:
 }
 
 async function run(shell: Shell, queue: string, options: Options): Promise<void> {
-  const { retention: retentionDays, targetWait, concurrency } = options
+  const { retentionDays, targetWait, concurrency } = options
   const settings: QueueSettings = {
     ...(retentionDays !== undefined && { retentionDays }),
     ...(targetWait !== undefined && { targetWait }),
     ...(concurrency !== undefined && { concurrency: concurrency === 'none' ? null : concurrency }),
   }
-  const rowlock = shell.client()
+  const rowlock = await shell.client()
+  if (Object.keys(settings).length === 0 && (options.reason ?? options.actor) !== undefined) {
+    const flag = options.reason !== undefined ? '--reason' : '--actor'
+    throw new UsageError(`${flag} goes with a change: --retention-days, --target-wait or --concurrency`)
+  }
   if (Object.keys(settings).length > 0) {
-    await warnOfUnknownQueue(shell, queue)
+    await mindUnknownQueue(shell, queue, options.yes)
     await rowlock.setQueue(queue, settings, operatorOf(shell, options))
   }
   const row = await rowlock.queue(queue)
@@ -106,7 +113,7 @@ function queuePage({ paint }: Shell, row: QueueRow): string[] {
     ...fields(
       [
         ['target wait', span(row.targetWaitMs)],
-        ['retention', row.retentionDays === 0 ? 'none: ended jobs are not kept' : `${row.retentionDays} d`],
+        ['retention', row.retentionDays === 0 ? 'none: ended jobs are not kept' : `${row.retentionDays}d`],
         ['concurrency', row.concurrency === null ? "the worker's own" : `${row.concurrency} on each worker`],
       ],
       paint,

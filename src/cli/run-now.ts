@@ -13,7 +13,7 @@ export function runNowCommand(shell: Shell): Command {
       'Make scheduled and retryable jobs due at once. What waits before them in their line stays before them.',
     examples: `  rowlock run-now 4711
   rowlock run-now --state retryable --cause timeout --reason 'the API is back'
-  rowlock jobs --state scheduled --json | rowlock run-now -`,
+  rowlock jobs --state scheduled --json | rowlock run-now - --yes`,
     many: (rowlock, ids, by) => rowlock.runNowMany(ids, by),
   })
 }

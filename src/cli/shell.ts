@@ -1,7 +1,7 @@
 // One call of the command line, as its command sees it: the global options, the client, where data and talk go, what
 // an interruption does. Stdout carries data and nothing else; stderr carries talk.
 
-import { createRowlock, type Rowlock } from '../rowlock.ts'
+import type { Rowlock } from '../index.ts'
 import { addressOf, withoutPassword } from './address.ts'
 import { EXITS, type Exit } from './exit.ts'
 import type { Io } from './io.ts'
@@ -22,12 +22,14 @@ export class Shell {
   readonly io: Io
   readonly #args: readonly string[]
   #options: GlobalOptions = {}
-  #client: Rowlock | undefined
+  #client: Promise<Rowlock> | undefined
   #changes = 0
   #paint: Paint | undefined
   #talkPaint: Paint | undefined
   /** How the command ended, when it did not throw. */
   exit: Exit = 'done'
+  /** The command that is called. */
+  command: string | undefined
   /** The exit code of a program that the command ran and stands for. */
   code: number | undefined
 
@@ -61,14 +63,20 @@ export class Shell {
   }
 
   /** The client of this call; it connects when it is first used, and is closed when the call ends. */
-  client(): Rowlock {
-    this.#client ??= createRowlock({
+  client(): Promise<Rowlock> {
+    this.#client ??= this.#connect()
+    return this.#client
+  }
+
+  /** Help and completion need no library: it is loaded by whoever asks the database. */
+  async #connect(): Promise<Rowlock> {
+    const { createRowlock } = await import('../rowlock.ts')
+    return createRowlock({
       connectionString: this.url,
       schema: this.schema,
       maxConnections: 2,
       applicationName: 'rowlock cli',
     })
-    return this.#client
   }
 
   /** Can somebody be asked? */
@@ -124,6 +132,11 @@ export class Shell {
     return commandLine(...this.#args.filter((arg) => !more.includes(arg)), ...more)
   }
 
+  /** What was typed without one of its words, and more, to be typed again. */
+  againWithout(word: string, ...more: readonly string[]): string {
+    return commandLine(...this.#args.filter((arg) => arg !== word), ...more)
+  }
+
   /** What was typed, with another value for one option. */
   againWith(option: string, value: string): string {
     const kept = this.#args.filter(
@@ -160,7 +173,8 @@ export class Shell {
   }
 
   async close(): Promise<void> {
-    await this.#client?.close()
+    const client = await this.#client?.catch(() => undefined)
+    await client?.close()
   }
 }
 
@@ -171,13 +185,18 @@ function widthOf(columns: number | undefined, told: string | undefined): number 
 
 /** `rowlock …` with each word quoted where a shell needs it, and no password. */
 export function commandLine(...args: readonly string[]): string {
+  return `rowlock ${quotedWords(args)}`
+}
+
+/** Words as a shell reads them. */
+export function quotedWords(args: readonly string[]): string {
   const words = args.map((arg) => {
     const word = /^postgres(ql)?:/.test(arg) ? withoutPassword(arg, arg) : arg
     if (/^[\w@%+=:,./-]+$/.test(word)) return word
     if (visible(word) === word) return `'${word.replaceAll("'", `'\\''`)}'`
     return `$'${[...word].map(escaped).join('')}'`
   })
-  return ['rowlock', ...words].join(' ')
+  return words.join(' ')
 }
 
 /** A character within `$'…'` of bash and zsh. */

@@ -60,7 +60,10 @@ function saidOf({ event, cause, actor, reason, worker, detail }: StoryLine): str
     ...(reason === null ? [] : [`“${reason}”`]),
     ...details(event, rest),
     ...(worker === null ? [] : [`on ${worker}`]),
-  ].join(', ')
+  ]
+    .map((part) => part.replace(/[\s,;:]+$/, ''))
+    .filter((part) => part !== '')
+    .join(', ')
 }
 
 /** The page above says the queue and the kind; below it stand input and result. */

@@ -2,7 +2,7 @@
 // ones are left out. Lines never wrap, and data never reaches the terminal as anything but text.
 
 import type { Paint, Style } from './paint.ts'
-import { cut, visible, widthOf } from './visible.ts'
+import { cut, visible, widthOf, wrap } from './visible.ts'
 
 export interface Column<Row> {
   readonly head: string
@@ -101,6 +101,11 @@ function share(natural: readonly number[], least: readonly number[], room: numbe
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, n) => all + n, 0)
+
+/** What belongs to a row and has no room in it: indented below it, in as many lines as it takes. */
+export function below({ width, paint }: Frame, text: string): string[] {
+  return text === '' ? [] : wrap(visible(text), width - 4).map((line) => `    ${paint('gray', line)}`)
+}
 
 /** Names and values, one a line, the values in one column; values that are empty are left out. */
 export function fields(pairs: readonly (readonly [string, string | undefined])[], paint: Paint): string[] {

@@ -1,10 +1,10 @@
 // Values as they are typed: numbers, ids, instants, words from a list. Each wrong one is told the nearest right one.
 
 import { type Argument, InvalidArgumentError, type Option } from 'commander'
-import { durationMs } from '../ground/duration.ts'
-import { isRowlockError } from '../ground/errors.ts'
+import { LIMITS } from '../ground/limits.ts'
 import { suggest } from '../ground/nearest.ts'
 import { show } from '../ground/show.ts'
+import { instantOf, lengthMs } from './length.ts'
 
 /** A whole number within bounds. */
 export const wholeNumber =
@@ -15,10 +15,30 @@ export const wholeNumber =
     throw new InvalidArgumentError(`It must be a whole number from ${min} to ${max.toLocaleString('en')}.`)
   }
 
+const LAST_ID = 2n ** 63n - 1n
+
+/** The text of an id, or undefined when it is none. */
+export function idOf(value: unknown): string | undefined {
+  const text = typeof value === 'number' && Number.isSafeInteger(value) ? String(value) : value
+  return typeof text === 'string' && /^[1-9]\d{0,18}$/.test(text) && BigInt(text) <= LAST_ID
+    ? text
+    : undefined
+}
+
+/** What is wrong with it. */
+export function wrongId(text: string): string {
+  const is =
+    /^\d+$/.test(text) && !/^0+$/.test(text)
+      ? `at most ${LAST_ID}, without zeros before it`
+      : 'a number above 0'
+  return `an id is ${is}; got ${show(text, 40)}`
+}
+
 /** The id of something: digits. */
 export function id(text: string): string {
-  if (/^[1-9]\d{0,18}$/.test(text) && BigInt(text) < 2n ** 63n) return text
-  throw new InvalidArgumentError(`An id is a number above 0; got ${show(text, 40)}.`)
+  const found = idOf(text)
+  if (found !== undefined) return found
+  throw new InvalidArgumentError(`${wrongId(text)}.`.replace(/^./, (letter) => letter.toUpperCase()))
 }
 
 /** One of these words. */
@@ -42,18 +62,19 @@ export function withWords<Taker extends Option | Argument>(
 
 /** A length of time, as `30s`. Unit: ms. */
 export function length(text: string): number {
-  try {
-    return durationMs(text, { name: 'it' })
-  } catch (error) {
-    throw isRowlockError(error) ? new InvalidArgumentError(error.message) : error
-  }
+  const ms = lengthMs(text)
+  if (ms !== undefined && ms <= LIMITS.delayMs.max) return Math.round(ms)
+  throw new InvalidArgumentError(
+    "It must be a length of time with its unit, such as '30s', '10m' or '2 hours'.",
+  )
 }
 
 /** An instant in ISO form, or as an age: `2h` is two hours before now, `+2h` two hours from now. */
 export function when(text: string): Date {
-  const [, sign, age] = /^([+-]?)(\d+(?:\.\d+)?(?:ms|s|m|h|d))$/.exec(text) ?? []
-  if (age !== undefined) return new Date(Date.now() + (sign === '+' ? 1 : -1) * length(age))
-  const at = /^\d{4}-\d\d-\d\d/.test(text) ? new Date(text) : new Date(Number.NaN)
+  const [, sign, age = ''] = /^([+-]?)(.*)$/s.exec(text) ?? []
+  const ms = lengthMs(age)
+  if (ms !== undefined && ms <= LIMITS.delayMs.max) return new Date(Date.now() + (sign === '+' ? ms : -ms))
+  const at = instantOf(text) ?? (/^\d{4}-\d\d-\d\d/.test(text) ? new Date(text) : new Date(Number.NaN))
   if (!Number.isNaN(at.getTime())) return at
   throw new InvalidArgumentError(
     'It must be an instant such as 2026-01-31T04:00Z, or an age such as 30m, 2h or 7d (+2h: from now).',

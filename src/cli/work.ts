@@ -1,12 +1,11 @@
 // `rowlock work <module>`: a worker for the handlers that a module of the user's exports.
 
-import { Command } from 'commander'
-import { migrate } from '../engine/migrate.ts'
+import { Command, InvalidArgumentError } from 'commander'
 import { isRowlockError } from '../ground/errors.ts'
 import { LIMITS } from '../ground/limits.ts'
-import { suggest } from '../ground/nearest.ts'
+import { nearest, suggest } from '../ground/nearest.ts'
 import { isPlainObject } from '../ground/plain.ts'
-import { createRowlock, databaseOf } from '../rowlock.ts'
+import { show } from '../ground/show.ts'
 import { handlersByKind } from '../worker/handler.ts'
 import { type QueueOptions, WORKER_OPTIONS, type WorkerOptions } from '../worker/options.ts'
 import type { Worker } from '../worker/worker.ts'
@@ -71,10 +70,27 @@ TypeScript is read by Node.js itself where it can (22.18 and newer), else by the
 The first SIGTERM or Ctrl-C drains, the second aborts. The log is on stderr; with --json it is NDJSON on stdout.`
 
 function collect(text: string, before: readonly NamedQueue[] = []): readonly NamedQueue[] {
-  const [, queue = text, n] = /^(.+):(\d+)$/s.exec(text) ?? []
+  const at = text.lastIndexOf(':')
+  if (at < 0) return [...before, { queue: text, concurrency: undefined }]
   const { min, max } = LIMITS.concurrency
-  const concurrency = n === undefined ? undefined : wholeNumber(min, max)(n)
-  return [...before, { queue, concurrency }]
+  const n = text.slice(at + 1)
+  if (!/^[-+]?\d+$/.test(n)) {
+    const wanted = `Behind the last colon stands how many of its jobs run at once, from ${min} to ${max}`
+    throw new InvalidArgumentError(`${wanted}, as ${text.slice(0, at)}:5.`)
+  }
+  return [...before, { queue: text.slice(0, at), concurrency: wholeNumber(min, max)(n) }]
+}
+
+/** Queues on the line that neither a handler nor the module has: what waits there is served, if a kind fits. */
+function unknownQueues({ handlers, queues }: WorkerOptions, { queue: named = [] }: Options): string[] {
+  const known = [...handlers.map(({ definition }) => definition.queue), ...Object.keys(queues ?? {})]
+  return named
+    .filter(({ queue }) => !known.includes(queue))
+    .map(({ queue }) => {
+      const meant = nearest(queue, known)
+      const mean = meant === undefined ? '' : `; did you mean ${meant}?`
+      return `no handler and no queues of the module have the queue ${queue}${mean}`
+    })
 }
 
 async function work(shell: Shell, name: string, typed: Options): Promise<Exit> {
@@ -108,6 +124,8 @@ async function start(
   log: WorkLog,
 ): Promise<Exit> {
   const queues = queuesOf(options, typed)
+  for (const warning of unknownQueues(options, typed)) log.warn({}, warning)
+  const { createRowlock, databaseOf } = await import('../rowlock.ts')
   const rowlock = createRowlock({ connectionString: url, schema: shell.schema })
   const done = { succeeded: 0, failed: 0 }
   let worker: Worker
@@ -128,6 +146,7 @@ async function start(
     }
   })
   if (typed.migrate) {
+    const { migrate } = await import('../engine/migrate.ts')
     const { applied } = await migrate(databaseOf(rowlock))
     log.info({ applied }, applied.length > 0 ? 'migrated' : 'nothing to migrate')
   }
@@ -213,6 +232,12 @@ function pick(module: Readonly<Record<string, unknown>>): WorkerOptions {
 }
 
 function wanted(name: string, module: Readonly<Record<string, unknown>>): string {
+  if (module.handlers === undefined && 'default' in module)
+    return (
+      `${name} exports no handlers, and its default is ${show(module.default, 40)}: ` +
+      'neither a list of handlers, nor the options of a worker, nor a function that answers one of them. Write:\n' +
+      '  export const handlers = [handle(sendEmail, async ({ input }) => { … })]'
+    )
   const names = Object.keys(module).filter((key) => key !== 'default' && key !== 'module.exports')
   const has = names.length === 0 ? 'nothing' : names.slice(0, 10).join(', ')
   const meant = names.find((key) => /^handlers?$/i.test(key))

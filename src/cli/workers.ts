@@ -21,7 +21,7 @@ export function workersCommand(shell: Shell): Command {
 }
 
 async function run(shell: Shell): Promise<void> {
-  const rows = await shell.client().workers()
+  const rows = await (await shell.client()).workers()
   if (shell.isJson) return shell.ndjson(rows)
   if (rows.length === 0) return shell.say('no worker is registered: rowlock work <module> starts one')
   await shell.print(table(rows, columns(new Date()), shell).join('\n'))

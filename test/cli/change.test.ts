@@ -31,7 +31,7 @@ describe('by ids', () => {
   test('each job has an answer; refusals are grouped, and the exit code says that some were not changed', async () => {
     const [a, b] = await enqueue(2)
     await rowlock.cancel(b!)
-    const ended = await run(['run-now', a!, b!, '999999'])
+    const ended = await run(['run-now', a!, b!, '999999', '--yes'])
     expect(ended).toMatchObject({
       code: 4,
       stdout: `${a}  due\n${b}  wrong_state (it is cancelled)\n999999  not_found\n`,
@@ -41,7 +41,7 @@ describe('by ids', () => {
 
   test('--json answers NDJSON, in the words of the library', async () => {
     const ids = await enqueue(2)
-    const { code, stdout } = await run(['prioritize', '-5', ...ids, '999999', '--json'])
+    const { code, stdout } = await run(['prioritize', '-5', ...ids, '999999', '--json', '--yes'])
     expect(code).toBe(4)
     expect(linesOf(stdout)).toEqual([
       { id: ids[0], answer: 'prioritized', detail: null },
@@ -62,7 +62,7 @@ describe('by ids', () => {
   test('- reads ids from stdin: lines, NDJSON, each once', async () => {
     const [a, b, c] = await enqueue(3)
     const input = `${a}\n\n{"id":"${b}","state":"queued"}\r\n{"id":${c}}\n${a}\n`
-    const { code, stdout } = await run(['run-now', '-'], { input })
+    const { code, stdout } = await run(['run-now', '-', '--yes'], { input })
     expect([code, stdout]).toEqual([0, `${a}  due\n${b}  due\n${c}  due\n`])
   })
 
@@ -85,7 +85,7 @@ describe('by ids', () => {
     for (const input of ['no\n', '\n', 'perhaps\nn\n']) {
       const declined = await run(['cancel', ...ids], { terminal: 80, input })
       expect(declined).toMatchObject({
-        code: 0,
+        code: 130,
         stdout: '',
         stderr: expect.stringMatching(/cancel 2 jobs\?.*nothing was changed/s),
       })
@@ -93,13 +93,56 @@ describe('by ids', () => {
     expect(await waiting()).toBe(2)
     expect(await run(['cancel', ...ids], { terminal: 80, input: 'yes\n' })).toMatchObject({ code: 0 })
     expect(await waiting()).toBe(0)
-    // One job that was named is not asked about; history is, always.
+    // One job that was named is not asked about.
     expect(await run(['retry', ids[0]!])).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/retried \(as job \d+\)/),
     })
-    expect(await run(['purge', ids[0]!])).toMatchObject({ code: 2 })
-    expect(await run(['purge', ids[0]!, '--yes'])).toMatchObject({ code: 0, stdout: `${ids[0]}  purged\n` })
+    expect(await run(['purge', ids[0]!])).toMatchObject({ code: 0, stdout: `${ids[0]}  purged\n` })
+  })
+
+  test.each(['cancel', 'retry', 'run-now', 'prioritize', 'redrive', 'discard', 'purge'])(
+    '%s asks about more than one id, and about no more than that',
+    async (verb) => {
+      const words = verb === 'prioritize' ? [verb, '5'] : [verb]
+      const refused = await run([...words, '999998', '999999'])
+      expect(refused).toMatchObject({
+        code: 2,
+        stdout: '',
+        stderr: expect.stringMatching(/no terminal to ask/),
+      })
+      expect(await run([...words, '999999'])).toMatchObject({ code: 3, stdout: '999999  not_found\n' })
+    },
+  )
+
+  test('Ctrl-C and Ctrl-D at the question change nothing, say so on a line of their own, and exit 130', async () => {
+    const ids = await enqueue(2)
+    const env = { NO_COLOR: '1' }
+    const interrupted = await run(['cancel', ...ids], {
+      terminal: 80,
+      env,
+      onTalk: (text, { interrupt }) => text.includes('[y/N]') && interrupt(),
+    })
+    const ended = await run(['cancel', ...ids], { terminal: 80, env, end: true })
+    for (const call of [interrupted, ended]) {
+      expect(call).toMatchObject({
+        code: 130,
+        stdout: '',
+        stderr: 'cancel 2 jobs? [y/N] \nnothing was changed\n',
+      })
+    }
+    expect(await waiting()).toBe(2)
+  })
+
+  test('Ctrl-C among ids ends between two calls, and says how many were not looked at', async () => {
+    const ids = await enqueue(600)
+    const ended = await run(['cancel', '-', '--yes'], {
+      input: ids.join('\n'),
+      onData: (_, { interrupt }) => interrupt(),
+    })
+    expect(ended).toMatchObject({ code: 130, exits: [] })
+    expect(ended.stderr).toMatch(/500 cancelled\n.*interrupted: 100 jobs were not looked at/s)
+    expect(await waiting()).toBe(100)
   })
 
   test('who and why is kept: options, ROWLOCK_ACTOR, or the user of the system', async () => {
@@ -126,12 +169,12 @@ describe('by filter', () => {
     })
     expect(asked).toMatchObject({ code: 0, stdout: '' })
     expect(asked.stderr).toMatch(
-      /^12 jobs, the newest of them:\nID +STATE .*cancel 12 jobs\? \[y\/N\] .*12 changed \(bulk change 1\)/s,
+      /^12 jobs, the newest of them:\n *ID +STATE .*cancel 12 jobs\? \[y\/N\] .*12 changed \(bulk change 1\)/s,
     )
     expect(await waiting()).toBe(0)
     expect(await run(['bulk'])).toMatchObject({
       code: 0,
-      stdout: expect.stringMatching(/1 +done +cancel .*--queue mail/),
+      stdout: expect.stringMatching(/1 +done +cancel .*\n +--queue mail\n/),
     })
   })
 
@@ -242,17 +285,37 @@ describe('by filter', () => {
   })
 })
 
-test('a queue that nobody has used yet can be paused, and it is said', async () => {
+test('a queue that is nearly a known one is refused unless it is meant; any other may be new, and it is said', async () => {
   await enqueue(1)
-  const ended = await run(['pause', 'mial'], { env: { NO_COLOR: '1' } })
-  expect(ended).toMatchObject({ code: 0, stdout: 'mial is paused\n' })
-  expect(ended.stderr).toMatch(/names the queue "mial"; did you mean "mail"\?/)
+  const env = { NO_COLOR: '1' }
+  for (const args of [
+    ['pause', 'mial'],
+    ['resume', 'mial'],
+    ['queue', 'mial', '--concurrency', '3'],
+  ]) {
+    const refused = await run(args, { env })
+    expect(refused, args[0]).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toMatch(/names the queue "mial"; did you mean "mail"\?/)
+    expect(refused.stderr).toContain(
+      `Nothing was changed. If "mial" is meant: rowlock ${args.join(' ')} --yes\n`,
+    )
+  }
+  expect(await db.sql('select from rowlock.queue')).toEqual([])
+  expect(await run(['pause', 'mial', '--yes'], { env })).toMatchObject({
+    code: 0,
+    stdout: 'mial is paused\n',
+  })
+  const fresh = await run(['pause', 'invoices'], { env })
+  expect(fresh).toMatchObject({ code: 0, stdout: 'invoices is paused\n' })
+  expect(fresh.stderr).toMatch(/names the queue "invoices"/)
   expect(await run(['pause', 'mail'])).toMatchObject({ code: 0, stdout: 'mail is paused\n', stderr: '' })
   expect(await run(['pause', 'mail', '--json'])).toMatchObject({
     stdout: '{"queue":"mail","paused":true,"changed":false}\n',
   })
   expect(await run(['resume', 'mail'])).toMatchObject({ code: 0, stdout: 'mail is claimed again\n' })
-  expect(await run(['queue', 'mail', '--concurrency', '3', '--retention', '30d', '--json'])).toMatchObject({
+  expect(
+    await run(['queue', 'mail', '--concurrency', '3', '--retention-days', '30d', '--json']),
+  ).toMatchObject({
     code: 0,
   })
   const { stdout } = await run(['queue', 'mail', '--concurrency', 'none', '--target-wait', '2m', '--json'])

@@ -38,7 +38,7 @@ describe('rowlock enqueue', () => {
         '--expires-in',
         '2 days',
       ],
-      ...['--tenant', 't', '--dedupe-key', 'd', '--idempotency-key', 'i', '--max-attempts', '7'],
+      ...['--tenant-id', 't', '--dedupe-key', 'd', '--idempotency-key', 'i', '--max-attempts', '7'],
       ...[
         '--backoff',
         '{"type": "fixed", "delay_ms": 50}',
@@ -63,7 +63,7 @@ describe('rowlock enqueue', () => {
       },
       ...{ late: true, expires: true, limited: true },
     })
-    await enqueue(['at', '--at', '2030-01-31T12:00:00+02', '--expires-at', '2030-02-01 00:00Z'])
+    await enqueue(['at', '--available-at', '2030-01-31T12:00:00+02', '--expires-at', '2030-02-01 00:00Z'])
     const [, at] = await jobs()
     expect([at.available_at, at.expires_at]).toEqual([
       new Date('2030-01-31T10:00:00Z'),
@@ -94,6 +94,7 @@ describe('rowlock enqueue', () => {
 
   test.each([
     ['no kind', [], /which kind of job\?/],
+    ['stdin for a kind', ['-', '--queue', 'q'], /Did you mean rowlock enqueue --queue q --file -\?/],
     ['an input that is no JSON', ['a', '{to: x}'], /input is no JSON.*In a shell/s],
     [
       'an input that JavaScript would round',
@@ -107,14 +108,14 @@ describe('rowlock enqueue', () => {
     ['a timeout out of range', ['a', '--timeout', '8d'], /--?timeout must be from 10ms to 7d/],
     [
       'an instant without a zone',
-      ['a', '--at', '2030-01-01T00:00:00'],
-      /--at must be an instant with its zone/,
+      ['a', '--available-at', '2030-01-01T00:00:00'],
+      /--available-at must be an instant with its zone/,
     ],
-    ['an instant that is none', ['a', '--at', '2030-13-01T00:00:00Z'], /--at/],
+    ['an instant that is none', ['a', '--available-at', '2030-13-01T00:00:00Z'], /--available-at/],
     [
       'two that exclude each other',
-      ['a', '--at', '2030-01-01T00:00Z', '--delay', '1s'],
-      /--delay or --at, not both/,
+      ['a', '--available-at', '2030-01-01T00:00Z', '--delay', '1s'],
+      /--delay or --available-at, not both/,
     ],
     ['a priority out of range', ['a', '--priority', '11'], /--priority must be .* -10 to 10; got 11/],
     ['a word for a number', ['a', '--max-attempts', 'many'], /--max-attempts must be a whole number/],
@@ -122,11 +123,12 @@ describe('rowlock enqueue', () => {
     [
       'a backoff of no kind',
       ['a', '--backoff', '{"type": "fixd"}'],
-      /--backoff must be .*did you mean 'fixed'/,
+      /--backoff must be JSON such as {"type": "fixed".*did you mean 'fixed'/,
     ],
     ['an empty key', ['a', '--dedupe-key', ''], /--dedupe-key must not be empty/],
     ['a queue with blanks', ['a', '--queue', ' q'], /--queue must have no white space/],
-    ['a slip in an option', ['a', '--tenat', 'x'], /Did you mean --tenant/],
+    ['a slip in an option', ['a', '--tenat-id', 'x'], /Did you mean --tenant-id/],
+    ['a part of an option', ['a', '--tenant', 'x'], /Did you mean --tenant-id\?/],
     ['a key without a file', ['a', '--key', 'k'], /--key goes with --file/],
     ['a kind twice', ['a', '--kind', 'k'], /--kind goes with --file/],
   ])('%s is a mistake in the call: exit code 2, and nothing is enqueued', async (_, args, message) => {

@@ -91,7 +91,12 @@ describe('rowlock jobs', () => {
     const all = await run(['jobs', '--queue', 'paged', '--limit', '2', '--all-pages', '--json'])
     expect([linesOf(all.stdout).length, all.stderr]).toEqual([5, ''])
     const none = await run(['jobs', '--queue', 'nowhere'])
-    expect(none).toEqual({ code: 0, stdout: '', stderr: 'no job matches\n', exits: [] })
+    expect(none).toEqual({
+      code: 0,
+      stdout: '',
+      stderr: 'no job matches\nrowlock: nothing has the queue "nowhere"\n',
+      exits: [],
+    })
   })
 
   test('Ctrl-C ends a list between two pages, and where to go on is said', async () => {
@@ -191,17 +196,30 @@ test('a role without rights is told which grant is missing', async () => {
     const url = new URL(db.url)
     url.username = looker
     url.password = 'plain'
-    const first = await call(['queues'], { url: url.href })
-    expect(first).toMatchObject({
-      code: 1,
-      stderr: expect.stringContaining(`grant usage on schema rowlock to ${looker};`),
-    })
+    const ask = (...args: string[]) => call(args, { url: url.href })
+    /** What stderr says to type, typed. */
+    const grant = async (stderr: string) => {
+      const [, block] = /its owner grants with:\n((?: {4}.*\n)+)/.exec(stderr)!
+      await db.sql(block!)
+    }
+    const first = await ask('queues')
+    expect(first).toMatchObject({ code: 1, stderr: expect.stringContaining('What a viewer needs') })
     await db.sql(`grant usage on schema rowlock to ${looker}`)
-    const second = await call(['why', '1'], { url: url.href })
-    expect(second.stderr).toContain(`grant execute on all functions in schema rowlock to ${looker};`)
-    await db.sql(`grant execute on all functions in schema rowlock to ${looker}`)
-    expect(await call(['why', '999999'], { url: url.href })).toMatchObject({ code: 3 })
-    expect(second.stderr + first.stderr).not.toContain('plain')
+    const second = await ask('why', '1')
+    expect(second.stderr).toContain('What a viewer needs')
+    await grant(second.stderr)
+    expect(await ask('why', '999999')).toMatchObject({ code: 3 })
+    const third = await ask('cancel', '999999')
+    expect(third.stderr).toContain('What an operator needs')
+    await grant(third.stderr)
+    expect(await ask('cancel', '999999')).toMatchObject({ code: 3 })
+    const fourth = await ask('enqueue', 'k')
+    expect(fourth.stderr).toContain('What a producer needs')
+    await grant(fourth.stderr)
+    expect(await ask('enqueue', 'k')).toMatchObject({ code: 0 })
+    const migrated = await ask('migrate')
+    expect(migrated.stderr).toMatch(/Migrate as the role that owns schema rowlock|permission/)
+    expect(first.stderr + second.stderr + third.stderr + fourth.stderr).not.toContain('plain')
   } finally {
     await db.sql(`drop owned by ${looker}; drop role ${looker}`)
   }

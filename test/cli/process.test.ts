@@ -74,11 +74,11 @@ test('killed in the middle, it goes on where its last step ended', async () => {
 })
 
 test('with no terminal nothing is asked, and what asks is refused', async () => {
-  expect(await start('purge', '1').ended).toMatchObject({
+  expect(await start('purge', '1', '2').ended).toMatchObject({
     code: 2,
     stdout: '',
     stderr: expect.stringMatching(
-      /no terminal to ask on; nothing was changed\. To do it: rowlock purge 1 --yes\n$/,
+      /no terminal to ask on; nothing was changed\. To do it: rowlock purge 1 2 --yes\n$/,
     ),
   })
 })
@@ -112,7 +112,7 @@ describe('completion', () => {
     ['rowlock jobs --sta', ['--state'], ['--queue']],
     ['rowlock jobs --state dea', ['dead_letter'], ['done']],
     ['rowlock --schema jobs bulk res', ['resume'], ['stop']],
-    ['rowlock queue mail --retention ', ['7', '30'], ['mail']],
+    ['rowlock queue mail --retention-days ', ['7', '30'], ['mail']],
     ['rowlock pause ma', ['mail'], ['--queue']],
     ['rowlock completion ', ['bash', 'zsh', 'fish'], ['jobs']],
   ]

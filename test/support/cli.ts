@@ -11,6 +11,8 @@ export interface CallOptions {
   readonly env?: Readonly<Record<string, string>>
   /** What stdin has. On a terminal: what somebody types. */
   readonly input?: string
+  /** Nothing more is typed: Ctrl-D. */
+  readonly end?: boolean
   /** All three streams are a terminal of so many columns. */
   readonly terminal?: number
   /** Is told of each piece that goes to stderr; may interrupt. */
@@ -29,7 +31,7 @@ export interface Called {
 
 /** Run one call in this process. */
 export async function call(args: readonly string[], options: CallOptions = {}): Promise<Called> {
-  const { url, env = {}, input, terminal, onTalk, onData } = options
+  const { url, env = {}, input, terminal, onTalk, onData, end = terminal === undefined } = options
   const text = { stdout: '', stderr: '' }
   const listeners = new Set<{ readonly name: string; readonly listener: () => void }>()
   const exits: number[] = []
@@ -49,7 +51,7 @@ export async function call(args: readonly string[], options: CallOptions = {}): 
   })
   const stdin = Object.assign(new PassThrough(), { isTTY: terminal !== undefined })
   if (input !== undefined) stdin.write(input)
-  if (terminal === undefined) stdin.end()
+  if (end) stdin.end()
   let at = 0
   const io: Io = {
     stdin,

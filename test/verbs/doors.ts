@@ -121,7 +121,7 @@ export function commandLine(url: string): Door {
     return answers
   }
   const settings = ({ retentionDays, targetWait, concurrency }: Settings) => [
-    ...(retentionDays === undefined ? [] : ['--retention', String(retentionDays)]),
+    ...(retentionDays === undefined ? [] : ['--retention-days', String(retentionDays)]),
     ...(targetWait === undefined ? [] : ['--target-wait', targetWait]),
     ...(concurrency === undefined ? [] : ['--concurrency', String(concurrency ?? 'none')]),
   ]
