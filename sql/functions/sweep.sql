@@ -1,8 +1,11 @@
 -- What the maintenance loop tidies, each in bounded steps: jobs that expired while they waited, requests to cancel
 -- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers
--- that are gone; what is older than 90 days of the audit, of bulk changes that ended, and of imports.
+-- that are gone; what is older than 90 days of the audit, of bulk changes that ended, and of imports. The pause of a
+-- queue that is still paused stays in the audit: it says by whom, and why. A bulk change that nobody has gone on with
+-- for 90 days is stopped.
 --
--- Returns: {"expired", "cancelled", "keys", "flags", "audit", "bulks", "imports"}: how many of each.
+-- Returns: {"expired", "cancelled", "keys", "flags", "audit", "bulks", "imports"}: how many of each; those that were
+--   stopped count as bulks.
 --   A figure equal to p_limit: call again.
 -- Locks: rows in waiting, dead_letter and dedupe (skip locked); waits for nobody.
 create or replace function rowlock.sweep(p_limit integer default 1000) returns jsonb
@@ -17,6 +20,7 @@ declare
   v_flags integer;
   v_audit integer;
   v_bulks integer;
+  v_stopped integer;
   v_imports integer;
   v_request record;
 begin
@@ -61,13 +65,25 @@ begin
   get diagnostics v_flags = row_count;
   delete from rowlock.audit a
    where a.id in (
-           select o.id from rowlock.audit o where o.at < v_now - interval '90 days' order by o.at limit p_limit);
+           select o.id
+             from rowlock.audit o
+            where o.at < v_now - interval '90 days'
+              and not (o.verb = 'pause' and exists (
+                    select from rowlock.queue q where q.name = o.queue and q.paused_at <= o.at))
+            order by o.at
+            limit p_limit);
   get diagnostics v_audit = row_count;
   delete from rowlock.bulk b
    where b.id = any (array(
            select o.id from rowlock.bulk o where o.ended_at < v_now - interval '90 days'
             order by o.id limit p_limit for update skip locked));
   get diagnostics v_bulks = row_count;
+  update rowlock.bulk b
+     set ended_at = v_now, outcome = 'stopped'
+   where b.id = any (array(
+           select o.id from rowlock.bulk o where o.ended_at is null and o.beat_at < v_now - interval '90 days'
+            order by o.id limit p_limit for update skip locked));
+  get diagnostics v_stopped = row_count;
   -- One that was given up counts from its last step.
   delete from rowlock.import i
    where i.key = any (array(
@@ -76,6 +92,6 @@ begin
   get diagnostics v_imports = row_count;
   return jsonb_build_object(
     'expired', v_expired, 'cancelled', v_cancelled, 'keys', v_keys, 'flags', v_flags, 'audit', v_audit,
-    'bulks', v_bulks, 'imports', v_imports);
+    'bulks', v_bulks + v_stopped, 'imports', v_imports);
 end
 $rowlock$;

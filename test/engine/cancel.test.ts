@@ -136,7 +136,7 @@ describe('a running job', () => {
       expect(await stateOf(db, id)).toBe(state)
       expect(await sweep()).toMatchObject({ cancelled: 1 })
       const [row] = await db.sql('select state, actor, reason from rowlock.job where id = $1', [id])
-      expect(row).toEqual({ state: 'cancelled', actor: 'eve', reason: dead ? 'discarded' : 'why' })
+      expect(row).toEqual({ state: 'cancelled', actor: 'eve', reason: dead ? 'discarded: why' : 'why' })
       expect(await requests(id)).toBe(0)
     },
   )
