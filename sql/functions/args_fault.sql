@@ -4,7 +4,7 @@ language plpgsql immutable
 set search_path = pg_catalog, pg_temp
 as $rowlock$
 declare
-  v_known constant text[] := case when p_verb = 'prioritize' then array['priority'] else '{}' end;
+  v_known constant text[] := case when p_verb = 'prioritize' then array['priority', 'anew'] else array['anew'] end;
   v_unknown text;
 begin
   if jsonb_typeof(p_args) <> 'object' then
@@ -14,6 +14,9 @@ begin
   if found then
     return jsonb_build_object('path', v_unknown, 'message', format('%s takes no argument %s%s', p_verb,
       left(v_unknown, 100), rowlock.did_you_mean(left(v_unknown, 100), v_known)));
+  end if;
+  if p_args ? 'anew' and jsonb_typeof(p_args -> 'anew') <> 'boolean' then
+    return '{"message": "anew must be true or false", "path": "anew"}';
   end if;
   -- A case, since what is no number cannot be compared.
   if p_verb = 'prioritize' and not (

@@ -1,7 +1,7 @@
 // Which jobs a change applies to: the states of its verb, and a filter narrowed to them.
 
 import { suggest } from '../ground/nearest.ts'
-import { statesOf } from '../ground/states.ts'
+import { bulkStatesOf, statesOf } from '../ground/states.ts'
 import type { BulkVerb, JobFilter } from '../index.ts'
 import { UsageError } from './exit.ts'
 
@@ -12,7 +12,7 @@ import { UsageError } from './exit.ts'
  */
 export function appliesTo(verb: BulkVerb, filter: JobFilter): JobFilter {
   const states = statesOf(verb)
-  if (filter.state === undefined) return { ...filter, state: states }
+  if (filter.state === undefined) return { ...filter, state: bulkStatesOf(verb) }
   const isWaiting = states.includes('queued')
   const known: readonly string[] = [...states, ...(isWaiting ? ['scheduled', 'due'] : [])]
   const wrong = [filter.state].flat().find((state) => !known.includes(state))

@@ -1,9 +1,10 @@
 // The verbs that change jobs by their ids, one job or many; in their own transactions or in the caller's.
 
+import { checkId } from '../ground/id.ts'
 import { checkInteger } from '../ground/integer.ts'
 import { LIMITS } from '../ground/limits.ts'
 import type { BulkVerb } from '../ground/states.ts'
-import { checkId, Looks } from './looks.ts'
+import { Looks } from './looks.ts'
 import { type Answer, changeMany, type Ids } from './many.ts'
 import { checkOperator, type Operator } from './operator.ts'
 
@@ -92,7 +93,8 @@ export class JobVerbs extends Looks {
    * `cancelled`, `requested`, `already_ended`, `not_found` or `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/cancel_many.sql
    */
   async cancelMany(ids: Ids, operator: Operator = {}): Promise<readonly Answer[]> {
@@ -104,7 +106,8 @@ export class JobVerbs extends Looks {
    * alone: `not_found`, `wrong_state`, `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/run_now_many.sql
    */
   async runNowMany(ids: Ids, operator: Operator = {}): Promise<readonly Answer[]> {
@@ -116,7 +119,8 @@ export class JobVerbs extends Looks {
    * alone: `not_found`, `wrong_state`, `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/prioritize_many.sql
    */
   async prioritizeMany(ids: Ids, priority: number, operator: Operator = {}): Promise<readonly Answer[]> {
@@ -128,7 +132,8 @@ export class JobVerbs extends Looks {
    * alone: `not_found`, `wrong_state`, `busy`, `dedupe_key_taken`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/redrive_many.sql
    */
   async redriveMany(ids: Ids, operator: Operator = {}): Promise<readonly Answer[]> {
@@ -140,7 +145,8 @@ export class JobVerbs extends Looks {
    * `wrong_state`, `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/discard_many.sql
    */
   async discardMany(ids: Ids, operator: Operator = {}): Promise<readonly Answer[]> {
@@ -152,7 +158,8 @@ export class JobVerbs extends Looks {
    * was left alone: `not_found`, `wrong_state`, `busy`, `dedupe_key_taken`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/retry_many.sql
    */
   async retryMany(ids: Ids, operator: Operator = {}): Promise<readonly Answer[]> {
@@ -164,7 +171,8 @@ export class JobVerbs extends Looks {
    * `not_found`, `wrong_state`, `busy`.
    *
    * Transaction: up to 1,000 jobs each, so that locks stay short; all in the caller's where there is one.
-   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done.
+   * Errors: INVALID_OPTION, WRONG_ISOLATION; OUTCOME_UNKNOWN and others after which earlier thousands are done:
+   *   {@link answersOf}.
    * Source: sql/functions/purge_many.sql
    */
   async purgeMany(ids: Ids, operator: Operator = {}): Promise<readonly Answer[]> {

@@ -150,5 +150,3 @@ export class Looks {
     return { database: this.database, queryable: this.queryable }
   }
 }
-
-export { checkId }

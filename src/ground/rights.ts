@@ -10,7 +10,7 @@ export interface Rights {
 
 const LOOKS = [
   ...['jobs', 'jobs_page', 'count_jobs', 'story', 'why', 'dead_letters', 'changes', 'changes_page'],
-  ...['queues', 'workers', 'bulks', 'unhandled'],
+  ...['queues', 'workers', 'bulks', 'bulks_page', 'unhandled'],
   ...['filter_fault', 'error_line', 'verb_states', 'length_ms', 'now'],
 ] as const
 const CHANGES = [

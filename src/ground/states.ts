@@ -113,6 +113,14 @@ export function statesOf(verb: Verb): readonly State[] {
   return STATES.filter((state) => TRANSITIONS.some((row) => row.from === state && row.verb === verb))
 }
 
+/**
+ * The states that a bulk change is of where its filter names none. `run_now` leaves what is due as it is, so of queued
+ * jobs it takes those that are scheduled.
+ */
+export function bulkStatesOf(verb: BulkVerb): readonly (State | 'scheduled')[] {
+  return verb === 'run_now' ? ['scheduled', 'retryable'] : statesOf(verb)
+}
+
 /** The phase, and so the table, that holds a state. */
 export function phaseOf(state: State): Phase {
   return (Object.keys(PHASES) as Phase[]).find((phase) =>

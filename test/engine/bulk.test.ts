@@ -294,7 +294,7 @@ test('one that is stopped takes no further step, and keeps what it did', async (
   expect(notes).toEqual([{ actor: 'bob', reason: 'enough', detail: { id } }])
 })
 
-test('a sweep takes away changes and imports of a quarter ago, and no open change', async () => {
+test('a sweep takes away changes and imports of a quarter ago, and stops a change that was left open', async () => {
   const old = `now() - interval '91 days'`
   await db.sql(`update rowlock.bulk set ended_at = ${old}, outcome = 'done'`)
   const { id } = await begin('cancel', { queue: 'a' })
@@ -302,9 +302,9 @@ test('a sweep takes away changes and imports of a quarter ago, and no open chang
   await db.sql(`insert into rowlock.import (key, digest, started_at, beat_at, ended_at)
     values ('old', '', ${old}, ${old}, ${old}), ('left', '', ${old}, ${old}, null), ('new', '', ${old}, now(), null)`)
   const count = await db.value<number>('select count(*)::integer - 1 from rowlock.bulk')
-  expect(await db.value('select rowlock.sweep(2)')).toMatchObject({ bulks: 2, imports: 2 })
+  expect(await db.value('select rowlock.sweep(2)')).toMatchObject({ bulks: 3, imports: 2 })
   expect(await db.value('select rowlock.sweep()')).toMatchObject({ bulks: count - 2, imports: 0 })
-  expect(await db.sql('select id from rowlock.bulk')).toEqual([{ id }])
+  expect(await db.sql('select id, outcome from rowlock.bulk')).toEqual([{ id, outcome: 'stopped' }])
   expect(await db.sql('select key from rowlock.import')).toEqual([{ key: 'new' }])
 })
 

@@ -174,15 +174,15 @@ const WAITS_FOR_NOBODY: Probe = async (db) => {
   return rows.map(({ answer }) => answer).join() === 'busy,cancelled'
 }
 
-const bulk = async (db: TestRowlock, verb: string) => {
-  const text = `select rowlock.begin_bulk($1, '{"all":true}') ->> 'id'`
-  const id = await db.value<string>(text, [verb])
+const bulk = async (db: TestRowlock, verb: string, args: object = {}) => {
+  const text = `select rowlock.begin_bulk($1, '{"all":true}', $2) ->> 'id'`
+  const id = await db.value<string>(text, [verb, args])
   return () => db.value<Row>('select rowlock.run_bulk($1, 2)', [id])
 }
 
 const EACH_ONCE: Probe = async (db) => {
   await enqueueMany(db, [{}, {}, {}])
-  const step = await bulk(db, 'run_now')
+  const step = await bulk(db, 'prioritize', { priority: 1 })
   await step()
   return (await step()).changed === 3
 }

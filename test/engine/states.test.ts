@@ -253,6 +253,11 @@ describe('a verb for many answers each job by its state', () => {
     const jobs = new Map<State, Subject>()
     for (const state of STATES) jobs.set(state, await into(state))
     const ids = [...jobs.values(), { id: '999999999' }].map(({ id }) => id)
+    if (name === 'run_now') {
+      await db.sql(`update rowlock.waiting set available_at = now() + interval '1 h' where id = any ($1)`, [
+        ids,
+      ])
+    }
     const before = await picture(db)
     const more = name === 'prioritize' ? ', 7' : ''
     const rows = await db.sql(`select * from rowlock.${name}_many($1${more})`, [ids])
