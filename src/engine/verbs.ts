@@ -39,10 +39,10 @@ export type EnqueueMiddleware = (
 
 /** Settings of a queue that can be changed while it runs. */
 export interface QueueSettings {
-  /** How long history is kept. Unit: days, one of 0 (none), 1, 7, 30, 90. Default 7. */
-  readonly retentionDays?: (typeof RETENTION_CLASSES_DAYS)[number] | undefined
-  /** A due job should start within this time. Default 1 min. */
-  readonly targetWait?: Duration | undefined
+  /** How long history is kept. Unit: days, one of 0 (none), 1, 7, 30, 90. Default 7; null: back to it. */
+  readonly retentionDays?: (typeof RETENTION_CLASSES_DAYS)[number] | null | undefined
+  /** A due job should start within this time. Default 1 min; null: back to it. */
+  readonly targetWait?: Duration | null | undefined
   /** Handlers of this queue that each worker runs at once. Unit: 1 to 1,000; null: as each was started with. */
   readonly concurrency?: number | null | undefined
 }
@@ -107,7 +107,7 @@ export class Verbs extends JobVerbs {
   }
 
   /**
-   * Change settings of a queue; what is absent stays.
+   * Change settings of a queue; what is absent stays, null is back to the default.
    *
    * Errors: INVALID_OPTION.
    * Source: sql/functions/set_queue.sql
@@ -115,7 +115,11 @@ export class Verbs extends JobVerbs {
   async setQueue(queue: string, settings: QueueSettings, operator: Operator = {}): Promise<void> {
     checkOptions(settings, ['retentionDays', 'targetWait', 'concurrency'], 'setQueue')
     const { retentionDays, targetWait, concurrency } = settings
-    if (retentionDays !== undefined && !RETENTION_CLASSES_DAYS.includes(retentionDays)) {
+    if (
+      retentionDays !== undefined &&
+      retentionDays !== null &&
+      !RETENTION_CLASSES_DAYS.includes(retentionDays)
+    ) {
       const known = RETENTION_CLASSES_DAYS.join(', ')
       throw new RowlockError('INVALID_OPTION', `retentionDays must be one of ${known}`, {
         path: 'retentionDays',
@@ -130,8 +134,8 @@ export class Verbs extends JobVerbs {
           ? concurrency
           : checkInteger(concurrency, { name: 'concurrency', min: least, max: most }),
       target_wait:
-        targetWait === undefined
-          ? undefined
+        targetWait === undefined || targetWait === null
+          ? targetWait
           : intervalText(durationMs(targetWait, { name: 'targetWait', min, max })),
     }
     await this.#onQueue('set_queue', queue, operator, '$4::text::jsonb', [JSON.stringify(wire)])
