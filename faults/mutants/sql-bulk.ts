@@ -70,25 +70,23 @@ export const BULK_GUARDS = [
       ),
     ],
   ]),
-  ...guardsOf('redrive_many', [
+  ...guardsOf('redrive', [
     [
       'a redrive of one waits for its key',
-      `        if p_wait then
-          v_holders := rowlock.win_keys(v_of, v_keys, v_keyed);`,
-      `        if false then
-          v_holders := rowlock.win_keys(v_of, v_keys, v_keyed);`,
+      'p_wait => true',
+      'p_wait => false',
       bounds('a redrive in steps called for one job waits for its key'),
     ],
   ]),
-  ...guardsOf('retry_many', [
+  ...guardsOf('retry', [
     [
       'a retry of one waits for its key',
-      `        if p_wait then
-          v_holders := rowlock.win_keys(v_of, v_keys, v_news);`,
-      `        if false then
-          v_holders := rowlock.win_keys(v_of, v_keys, v_news);`,
+      'p_wait => true',
+      'p_wait => false',
       bounds('a retry in steps called for one job waits for its key'),
     ],
+  ]),
+  ...guardsOf('retry_many', [
     [
       'a retry of many is committed durably',
       'perform rowlock.commit_durably();',
