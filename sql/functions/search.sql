@@ -231,17 +231,24 @@ begin
                       case when p_newest_first then j.id end desc, case when not p_newest_first then j.id end
              limit p_look) as w
      union all
-    select j.*, null
-      from unnest(p_ids) as g (id)
-      join job j on j.id = g.id
+    -- `offset 0` is a fence: without it a condition on the queue reaches in, and where no statistics know that queue
+    -- the whole of it is read once for each id.
+    select g.*, null
+      from unnest(p_ids) as i (id)
+     cross join lateral (
+            select j.*
+              from job j
+             where j.id = i.id
+               and (v_waiting or j.phase <> 'waiting')
+               and (v_running or j.phase <> 'running')
+               and (v_dead or j.phase <> 'dead_letter')
+               and (v_finished or j.phase <> 'finished')
+               and (j.phase <> 'finished'
+                    or j.kept = case when v_finished and p_ids is not null then j.class else -1 end)
+               and (j.phase <> 'finished' or v_first_day is null or j.ended_at >= v_first_day)
+               and (j.phase <> 'finished' or v_day_after is null or j.ended_at < v_day_after)
+            offset 0) as g
      where p_ids is not null
-       and (v_waiting or j.phase <> 'waiting')
-       and (v_running or j.phase <> 'running')
-       and (v_dead or j.phase <> 'dead_letter')
-       and (v_finished or j.phase <> 'finished')
-       and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is not null then j.class else -1 end)
-       and (j.phase <> 'finished' or v_first_day is null or j.ended_at >= v_first_day)
-       and (j.phase <> 'finished' or v_day_after is null or j.ended_at < v_day_after)
      union all
     select s.*, null
       from sampled s
