@@ -257,7 +257,7 @@ describe('what is to be tried again stands in one row', () => {
   })
 })
 
-test.each(['cancel', 'prioritize', 'redrive', 'discard', 'retry', 'purge'])(
+test.each(['cancel', 'run_now', 'prioritize', 'redrive', 'discard', 'retry', 'purge'])(
   'only the verb for one job may wait for what others hold: %s',
   async (name) => {
     const args = name === 'prioritize' ? 'p_priority => 1, ' : ''
