@@ -122,7 +122,9 @@ function typeText(member) {
     .replaceAll('readonly ', '')
     .replace(/ \| undefined$/, '')
   if (/^[A-Z]$/.test(text)) return 'StandardSchema'
-  if (text === '(typeof RETENTION_CLASSES_DAYS)[number]') return RETENTION_CLASSES_DAYS.join(' | ')
+  const days = RETENTION_CLASSES_DAYS.join(' | ')
+  if (text.includes('RETENTION_CLASSES_DAYS'))
+    return text.replace('(typeof RETENTION_CLASSES_DAYS)[number]', days)
   return text.replace(/^\[(.*)\]$/s, '$1').replace(/^\((\(.*\) => .*)\)$/s, '$1')
 }
 

@@ -77,9 +77,10 @@ export class Rowlock extends Verbs {
   /**
    * Begin one verb for all jobs that a filter finds: checked and counted, nothing changed yet; `run` of what is
    * returned does it. Where the filter names no state, it is of all states that the verb applies to. One that restricts
-   * nothing is refused, unless it says `all: true`. Jobs that are enqueued from now on are left alone.
+   * nothing is refused, unless it says `all: true`. Jobs that are enqueued from now on are left alone. The same change
+   * begun twice would retry each job twice: while one has not ended, another needs `anew`.
    *
-   * Errors: INVALID_OPTION, DATABASE_UNAVAILABLE.
+   * Errors: INVALID_OPTION, BULK_OPEN, DATABASE_UNAVAILABLE.
    * Source: sql/functions/begin_bulk.sql
    * @example
    * const bulk = await rowlock.bulk('redrive', { queue: 'mail', cause: 'SmtpError' }, { actor: 'eve' })

@@ -2,10 +2,10 @@
 -- `run_bulk` does, step by step.
 --
 -- p_verb: cancel, run_now, prioritize, redrive, discard, retry or purge. p_filter: as in `jobs`; where it names no
---   state, it is of all states that the verb applies to; run_now is of scheduled and retryable jobs. A filter that leaves
---   none of their jobs out is refused, unless it says {"all": true}. p_args: {"priority": -10 to 10} for prioritize;
---   {"anew": true}: begin although the same change, of the same filter, was begun and has not ended. Without it that is
---   refused: both would retry each job, and what was interrupted is gone on with by run_bulk.
+--   state, it is of all states that the verb applies to; run_now is of scheduled and retryable jobs. A filter that
+--   leaves none of their jobs out is refused, unless it says {"all": true}. p_args: {"priority": -10 to 10} for
+--   prioritize; {"anew": true}: begin although the same change, of the same filter, was begun and has not ended.
+--   Without it that is refused: both would retry each job, and what was interrupted is gone on with by run_bulk.
 -- Returns: the bulk change, as `bulks` shows it. Jobs that are enqueued from now on are not part of it.
 -- Errors: RL001, RL016 the same has been begun, RL030.
 create or replace function rowlock.begin_bulk(

@@ -2,6 +2,7 @@
 --
 -- p_key names the import: the same file again under it goes on where it stopped. p_digest is the digest of no line at
 --   all; each step says the next one. What it is made of is the caller's business, as long as it is always the same.
+--   A key is forgotten 90 days after its import ended or took its last step: then it begins anew.
 -- Returns: the import: {"key", "lines", "jobs", "digest", "actor", "started_at", "beat_at", "ended_at"}. `lines` have
 --   been read and committed, `jobs` were made of them; `ended_at` is null while it may go on.
 -- Transaction: a short one of its own: two that begin at once wait for each other. Locks: the import.

@@ -1,9 +1,9 @@
 -- How many jobs does a filter find? Exact up to 10,000 where that takes a look at 100,000 jobs at most, else about.
 --
 -- Returns: {"count": n, "about": bool}. About and 0: none was seen, and there may be some.
--- About: each phase is counted apart: newest first, and what waits along its lines too, so that a short queue is counted
---   however much waits elsewhere. What is more is judged by some 2,000 blocks, spread evenly: jobs of one kind stand
---   together, and a few long runs of ids would miss them.
+-- About: each phase is counted apart: newest first, and what waits along its lines too, so that a short queue is
+--   counted however much waits elsewhere. What is more is judged by some 2,000 blocks, spread evenly: jobs of one kind
+--   stand together, and a few long runs of ids would miss them.
 -- Locks: none. Errors: RL001.
 create or replace function rowlock.count_jobs(p_filter jsonb default '{}') returns jsonb
 language plpgsql stable security definer
@@ -19,7 +19,7 @@ declare
   v_found bigint;
   v_to bigint;
   v_waiting record;
-  v_days text [];
+  v_days text[];
   v_blocks bigint;
   v_percent double precision;
   v_sample bigint;
@@ -29,8 +29,10 @@ begin
   perform rowlock.require_list(p_filter, 1, null);
   for v_phase, v_part in
     select p.phase, p_filter || jsonb_build_object('state', jsonb_agg(p.state))
-      from (select s.state, case when s.state in ('running', 'dead_letter') then s.state
-                              when s.state in ('done', 'failed', 'cancelled') then 'finished' else 'waiting' end as phase
+      from (select s.state,
+                   case when s.state in ('running', 'dead_letter') then s.state
+                        when s.state in ('done', 'failed', 'cancelled') then 'finished'
+                        else 'waiting' end as phase
               from unnest(coalesce(rowlock.texts(p_filter -> 'state'),
                      '{queued,retryable,running,dead_letter,done,failed,cancelled}')) as s (state)) as p
      group by p.phase

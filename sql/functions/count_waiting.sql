@@ -1,5 +1,6 @@
--- How many waiting jobs does a filter find? Counted along their lines by the dispatch index, so that what waits in other
--- queues and of other kinds is not read, nor what is due where scheduled jobs are asked for. Internal: of count_jobs.
+-- How many waiting jobs does a filter find? Counted along their lines by the dispatch index, so that what waits in
+-- other queues and of other kinds is not read, nor what is due where scheduled jobs are asked for. Internal: of
+-- count_jobs.
 --
 -- p_most: counts to here. p_look: so many jobs are looked at.
 -- Returns: fitting: how many were found; is_all: there are no others.

@@ -1,4 +1,5 @@
--- Give a dead letter up: it moves to history as cancelled, reason `discarded`.
+-- Give a dead letter up: it moves to history as cancelled, reason `discarded`, or
+-- `discarded: ` and why where that is said.
 --
 -- Transaction: may run in the caller's. Locks: the row in dead_letter.
 -- Errors: RL010, RL011, RL012, RL030.

@@ -1,10 +1,10 @@
 -- Make scheduled and retryable jobs due at once, as `run_now` makes one, in rounds with fresh looks.
 --
 -- p_filter: only jobs that it finds when their row is locked.
--- p_wait: wait for rows that others have locked, instead of passing them by.
+-- p_wait: wait for a row that others have locked, instead of passing it by; for one id only.
 -- Returns: a row for each id, in order: `due`, also where it was so, `not_found`, `wrong_state` with its state, `busy`
---   when it kept moving, `changed` when p_filter does not find it any more. Each that was changed has a row in audit: one
---   that is due is left as it is.
+--   when it kept moving, `changed` when p_filter does not find it any more. Each that was changed has a row in audit:
+--   one that is due is left as it is.
 -- Transaction: may run in the caller's (READ COMMITTED). Locks: rows in waiting (skip locked).
 -- Errors: RL001, RL030.
 create or replace function rowlock.run_now_many(
@@ -19,7 +19,7 @@ as $rowlock$
 declare
   v_now timestamptz := rowlock.now();
   v_rounds integer := case when p_wait then 20 else 10 end;
-  v_left bigint[] := rowlock.check_many('run_now', p_ids, p_filter);
+  v_left bigint[] := rowlock.check_many('run_now', p_ids, p_filter, p_wait);
   v_said jsonb := '{}';
   v_tids tid[];
   v_fit bigint[];

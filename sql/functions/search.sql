@@ -216,7 +216,8 @@ begin
                and (v_dead or j.phase <> 'dead_letter')
                and (v_finished or j.phase <> 'finished')
                -- No class is -1: of history that is not asked for not even the plan looks at its days.
-               and (j.phase <> 'finished' or j.kept = case when v_finished and p_ids is null and p_percent is null then j.class else -1 end)
+               and (j.phase <> 'finished' or j.kept = case
+                 when v_finished and p_ids is null and p_percent is null then j.class else -1 end)
                and (v_low is null or j.id >= v_low)
                and (v_high is null or j.id <= v_high)
                and (j.phase <> 'finished' or v_done or j.state <> 'done')

@@ -1,8 +1,8 @@
 -- Change settings of a queue: {"retention_days": 0 | 1 | 7 | 30 | 90, "target_wait": interval, "concurrency": 1 to
--- 1,000}. What is absent stays; null is back to the default: 7 days, 1 minute, and of the concurrency as each worker was
--- started with. A new class holds for the jobs that end from now on; its days are made at once. A concurrency is how
--- many handlers of this queue each worker runs at once. Workers that listen take it up at the commit of this, the others
--- with their next heartbeat.
+-- 1,000}. What is absent stays; null is back to the default: 7 days, 1 minute, and of the concurrency as each worker
+-- was started with. A new class holds for the jobs that end from now on; its days are made at once. A concurrency is
+-- how many handlers of this queue each worker runs at once. Workers that listen take it up at the commit of this, the
+-- others with their next heartbeat.
 --
 -- A queue that nobody has heard of is set all the same: its first job may come later.
 -- Errors: RL001, whose path is the setting.

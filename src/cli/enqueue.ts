@@ -73,7 +73,8 @@ input, as JSON), or a field of the input by its name (\`to\`, or \`input.to\`). 
 cell as JSON. An empty cell of a job's field is none.
 
 Without --key all lines are one transaction, and one wrong line refuses all of them. With it, each step of at most
-1,000 jobs commits: run it again with the same key, file and options until it is done, and each line is enqueued once.`
+1,000 jobs commits: run it again with the same key, file and options until it is done, and each line is enqueued once.
+A key is forgotten 90 days after its import ended, or after its last step: then the same file is enqueued anew.`
 
 async function enqueueOne(
   shell: Shell,

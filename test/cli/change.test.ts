@@ -1,6 +1,8 @@
 // Changing jobs from the command line: by ids and by filter, asked about first, answered for each job.
 
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest'
+import { Bulk } from '../../src/engine/bulk.ts'
+import { RowlockError } from '../../src/ground/errors.ts'
 import { createRowlock, defineJob, type Rowlock } from '../../src/index.ts'
 import { type CallOptions, call, linesOf } from '../support/cli.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
@@ -220,6 +222,66 @@ describe('by filter', () => {
       await db.sql(real)
     }
     expect(await waiting()).toBe(0)
+  })
+
+  test('of jobs that were left as they are up to 20 are named, with what to ask', async () => {
+    const key = (n: number) => ({ delay: '1h', dedupeKey: `k${n}` }) as const
+    const ids: string[] = []
+    for (let n = 0; n < 22; n++) {
+      const { id } = await rowlock.enqueue(mail, n, key(n))
+      await rowlock.cancel(id)
+      await rowlock.enqueue(mail, n, key(n))
+      ids.push(id)
+    }
+    const ended = await run(['retry', '--state', 'cancelled', '--queue', 'mail', '--yes'])
+    expect(ended).toMatchObject({ code: 4, stdout: '' })
+    expect(ended.stderr).toMatch(/22 not changed: 22 dedupe_key_taken/)
+    const named = [...ended.stderr.matchAll(/^ {2}(\d+) {2}dedupe_key_taken .*: rowlock why \1$/gm)].map(
+      ([, id]) => id,
+    )
+    expect(named).toEqual(ids.slice(0, 20))
+    expect(ended.stderr).toMatch(/… and 2 jobs more\n$/)
+    await db.sql('delete from rowlock.dedupe')
+  })
+
+  test('a connection that is lost in a step is answered with how to go on, and with nothing else', async () => {
+    await enqueue(3)
+    const lost = new RowlockError('OUTCOME_UNKNOWN', 'whether it was done is not known')
+    const run = vi.spyOn(Bulk.prototype, 'run').mockRejectedValueOnce(lost)
+    const ended = await call(['cancel', '--queue', 'mail', '--yes'], { url: db.url })
+    run.mockRestore()
+    expect(ended).toMatchObject({ code: 5, stdout: '' })
+    expect(ended.stderr).toMatch(
+      /0 changed at least\. No job is changed twice by going on\.\nTo go on: rowlock bulk resume/,
+    )
+    expect(ended.stderr).not.toMatch(/Look before you repeat/)
+  })
+
+  test('the same change is not begun beside one that has not ended, unless it is said', async () => {
+    const { id } = await rowlock.bulk('cancel', { queue: 'mail' })
+    await enqueue(2)
+    const refused = await run(['cancel', '--queue', 'mail', '--yes'])
+    expect(refused).toMatchObject({ code: 4, stdout: '' })
+    expect(refused.stderr).toMatch(
+      new RegExp(`bulk change ${id} is the same and has not ended; nothing was changed \\[BULK_OPEN\\]`),
+    )
+    expect(refused.stderr).toContain(`rowlock bulk resume ${id}`)
+    expect(await waiting()).toBe(2)
+    expect(await run(['cancel', '--queue', 'mail', '--yes', '--anew'])).toMatchObject({
+      code: 0,
+      stderr: expect.stringMatching(/^2 changed/m),
+    })
+  })
+
+  test('run-now is of what is not due yet, and its states go without saying', async () => {
+    await enqueue(2)
+    await rowlock.enqueue(mail, 9)
+    const dry = await run(['run-now', '--queue', 'mail', '--dry-run'])
+    expect(dry.stderr).toMatch(/would run-now 2 jobs; nothing was changed/)
+    expect(await run(['run-now', '--queue', 'mail', '--yes'])).toMatchObject({ code: 0 })
+    const { stdout } = await run(['bulk'])
+    expect(stdout).toMatch(/run_now +2 +2 /)
+    expect(stdout).toMatch(/--queue mail$/m)
   })
 
   test('--json answers each job on stdout, and nothing else', async () => {

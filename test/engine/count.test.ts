@@ -23,7 +23,7 @@ beforeAll(async () => {
     insert into rowlock.finished (id, finished_at, available_at, enqueued_at, attempt, priority, failures,
                                   retention_days, state, queue, kind, input)
     select 1000000 + n, now(), now(), now(), 1, 0, 0, 7, 'done', 'q',
-           case when n between 60000 and 90000 then 'import' else 'other' end, to_jsonb(repeat('x', 200))
+           case when n between 80000 and 110000 then 'import' else 'other' end, to_jsonb(repeat('x', 200))
       from generate_series(1, 250000) as n`)
 })
 afterAll(() => db.drop())

@@ -253,11 +253,7 @@ describe('a verb for many answers each job by its state', () => {
     const jobs = new Map<State, Subject>()
     for (const state of STATES) jobs.set(state, await into(state))
     const ids = [...jobs.values(), { id: '999999999' }].map(({ id }) => id)
-    if (name === 'run_now') {
-      await db.sql(`update rowlock.waiting set available_at = now() + interval '1 h' where id = any ($1)`, [
-        ids,
-      ])
-    }
+    if (name === 'run_now') await db.sql(`update rowlock.waiting set available_at = now() + interval '1 h'`)
     const before = await picture(db)
     const more = name === 'prioritize' ? ', 7' : ''
     const rows = await db.sql(`select * from rowlock.${name}_many($1${more})`, [ids])
@@ -397,8 +393,7 @@ describe('a stale claim changes nothing', () => {
     const other = await into('running')
     const moved = await verb(db, 'fail', [held(other, { cause: 'a' }), held(other, { cause: 'b' })])
     expect(moved).toHaveLength(1)
-    expect(
-      await db.value('select count(*)::integer from rowlock.attempt where job_id = $1', [other.id]),
-    ).toBe(1)
+    const attempts = 'select count(*)::integer from rowlock.attempt where job_id = $1'
+    expect(await db.value(attempts, [other.id])).toBe(1)
   })
 })
