@@ -75,8 +75,10 @@ function collect(text: string, before: readonly NamedQueue[] = []): readonly Nam
   const { min, max } = LIMITS.concurrency
   const n = text.slice(at + 1)
   if (!/^[-+]?\d+$/.test(n)) {
-    const wanted = `Behind the last colon stands how many of its jobs run at once, from ${min} to ${max}`
-    throw new InvalidArgumentError(`${wanted}, as ${text.slice(0, at)}:5.`)
+    throw new InvalidArgumentError(
+      `Behind the last colon stands how many of its jobs run at once, from ${min} to ${count(max)}: ` +
+        `${text.slice(0, at)}:5, or ${text}:5 where the name has a colon.`,
+    )
   }
   return [...before, { queue: text.slice(0, at), concurrency: wholeNumber(min, max)(n) }]
 }

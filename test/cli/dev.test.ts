@@ -103,6 +103,7 @@ describe('rowlock dev', () => {
     const ended = await first.ended
     expect(ended).toMatchObject({ code: 0, stdout: `${url}\n` })
     expect(ended.stderr).toMatch(/^PostgreSQL [\d.]+ runs in \.rowlock, with Rowlock in it\n/)
+    expect(ended.stderr).toContain(`In another terminal:\n  export DATABASE_URL='${url}'\n`)
     expect(ended.stderr).toMatch(/stopped\n$/)
     expect(await isThere(url)).toBe(false)
 
@@ -116,6 +117,8 @@ describe('rowlock dev', () => {
       { withinMs: 60_000 },
     )
     expect(attached).toBe(false)
+    // What was written down still leads there.
+    expect(again).toBe(url)
     expect(await ask(again, 'select kind from rowlock.job')).toEqual([{ kind: 'kept' }])
     second.process.kill('SIGTERM')
     expect(await second.ended).toMatchObject({ code: 0 })

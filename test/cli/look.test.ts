@@ -43,7 +43,19 @@ describe('hostile and wide data', () => {
       id,
     ])
     await rowlock.pause('hostile', { actor: HOSTILE, reason: HOSTILE })
-    for (const args of [['jobs'], ['job', id], ['why', id], ['queues'], ['dead-letters'], ['changes']]) {
+    const looks = [
+      ['jobs'],
+      ['job', id],
+      ['why', id],
+      ['queues'],
+      ['queue', 'hostile'],
+      ['dead-letters'],
+      ['changes'],
+    ]
+    expect((await run(['queue', 'hostile'], 100)).stdout).toMatch(
+      /paused since .* by \\x1b\[31mred.*: \\x1b\[31mred/,
+    )
+    for (const args of looks) {
       const { code, stdout, stderr } = await run(args, 100)
       expect(code, args.join(' ')).toBe(0)
       // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not be there
@@ -223,4 +235,84 @@ test('a role without rights is told which grant is missing', async () => {
   } finally {
     await db.sql(`drop owned by ${looker}; drop role ${looker}`)
   }
+})
+
+describe('rowlock queues', () => {
+  test('marks what is late without colours too, lists it first, and shows nothing as a dot', async () => {
+    await enqueue(db, { queue: 'zz-late' })
+    await db.sql(
+      `update rowlock.waiting set available_at = available_at - interval '1 hour' where queue = 'zz-late'`,
+    )
+    const { stdout } = await run(['queues'], 80)
+    const [head, first] = stdout.split('\n')
+    expect(head).toMatch(/^QUEUE .*DUE +OLDEST +TARGET +RUNNING/)
+    expect(first).toMatch(/^zz-late +1 +1h! +1m +·/)
+    await db.sql(`delete from rowlock.waiting where queue = 'zz-late'`)
+  })
+})
+
+describe('what has no room in a row stands below it', () => {
+  test('of a bulk change what it is for, as it is typed', async () => {
+    await rowlock.enqueue(defineJob<null>('sync', { queue: 'erp' }), null, {
+      delay: '1h',
+      metadata: { run: 'november' },
+    })
+    const reason = 'the import of november was wrong from its first line on'
+    const filter = { queue: 'erp', metadata: { run: 'november' } }
+    const { id } = await rowlock.bulk('cancel', filter, { actor: 'ada', reason })
+    const flags = `--queue erp --metadata '{"run":"november"}'`
+    const changes = await run(['changes', '--verb', 'bulk'], 80)
+    expect(changes.stdout).toContain(`\n    bulk change ${id}: cancel, 1 job: ${flags}\n`)
+    expect((await run(['bulk'], 80)).stdout).toContain(`\n    ${flags}\n`)
+    for (const args of [
+      ['bulk', 'show', id],
+      ['bulk', id],
+    ]) {
+      const { code, stdout } = await run(args, 80)
+      expect(code).toBe(0)
+      expect(stdout).toMatch(new RegExp(`^bulk change ${id}  open  cancel\n`))
+      expect(stdout).toContain(flags)
+      expect(stdout).toContain(`rowlock bulk resume ${id}`)
+    }
+    expect(linesOf((await run(['bulk', id, '--json'])).stdout)).toMatchObject([
+      { id, verb: 'cancel', filter },
+    ])
+    await rowlock.openBulk(id).then((bulk) => bulk.stop())
+    expect(await run(['bulk', '99999'])).toMatchObject({ code: 3 })
+  })
+})
+
+test('what a reason proposes to type stands on a line of its own, and can be typed', async () => {
+  const id = await enqueue(db, { queue: 'typed' })
+  await rowlock.pause('typed', { actor: 'ada', reason: 'a look' })
+  const { stdout } = await run(['why', id], 80)
+  expect(stdout).toMatch(/^paused: .*a look/)
+  const [, command] = /^ {4}rowlock (resume typed)\b/m.exec(stdout)!
+  expect(await run(command!.split(' '))).toMatchObject({ code: 0 })
+  expect(
+    stdout.split('\n').filter((line) => /\S.*rowlock resume/.test(line.replace(/^ {4}rowlock/, ''))),
+  ).toEqual([])
+})
+
+test('a name that nothing has is answered with the nearest known one', async () => {
+  await rowlock.enqueue(defineJob<null>('invoice', { queue: 'nearby' }), null)
+  for (const args of [['jobs'], ['cancel', '--yes'], ['cancel', '--dry-run']]) {
+    const { code, stderr } = await run([...args, '--queue', 'nearyb', '--kind', 'invioce'])
+    expect(code).toBe(0)
+    expect(stderr).toContain('nothing has the queue "nearyb"; did you mean "nearby"?\n')
+    expect(stderr).toContain('nothing has the kind "invioce"; did you mean "invoice"?\n')
+  }
+  expect((await run(['dead-letters', '--queue', 'nearyb'])).stderr).toContain('did you mean "nearby"')
+  expect((await run(['changes', '--queue', 'nearyb'])).stderr).toContain('did you mean "nearby"')
+})
+
+test('a job that is claimed is claimed, until a beat says what has become of it', async () => {
+  const id = await enqueue(db, { queue: 'claimed' })
+  const { jobs } = await hand.claim({ queue: 'claimed' })
+  expect((await run(['jobs', '--queue', 'claimed'], 100)).stdout).toMatch(
+    new RegExp(`${id} +running .* claimed \\d+`),
+  )
+  await verb(db, 'start', [held(jobs[0]!)])
+  expect((await run(['jobs', '--queue', 'claimed'], 100)).stdout).toMatch(/ for \d+/)
+  await verb(db, 'complete', [held(jobs[0]!)])
 })

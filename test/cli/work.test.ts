@@ -179,13 +179,17 @@ describe('rowlock work', () => {
 
   test('serves the queues that the line names, with their concurrency', async () => {
     write('handlers.mjs', HANDLERS)
-    const child = start(['handlers.mjs', '--queue', 'a:7', '--queue', 'b:c', '--concurrency', '2'])
+    const child = start(['handlers.mjs', '--queue', 'a:7', '--queue', 'b:c:2', '--queue', 'od'])
     const queues = await until('it is known', async () => {
       const [row] = await db.sql('select to_jsonb(w) as worker from rowlock.worker w')
       return row && JSON.stringify(row.worker)
     })
     expect(queues).toMatch(/"a": ?\{[^}]*"concurrency": ?7/)
     expect(queues).toMatch(/"b:c": ?\{[^}]*"concurrency": ?2/)
+    expect(child.said.stderr).toContain(
+      'no handler and no queues of the module have the queue od; did you mean odd?',
+    )
+    expect(child.said.stderr).toContain('have the queue a\n')
     child.process.kill('SIGTERM')
     await child.ended
   })
@@ -209,6 +213,7 @@ test.each([
   ['a folder', '.', '', /is a folder/],
   ['nothing', 'nothing.mjs', ' ', /exports no handlers \(it exports nothing\).*export const handlers = /s],
   ['another name', 'other.mjs', 'export const Handlers = []', /is Handlers meant\?/],
+  ['a number as its default', 'five.mjs', 'export default 5', /its default is 5: neither a list of handlers/],
   ['no list', 'none.mjs', 'export const handlers = []', /at least one handle/],
   [
     'what handle did not make',
