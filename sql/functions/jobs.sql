@@ -2,7 +2,8 @@
 --
 -- p_filter: see filter_fault. p_before: only jobs with a smaller id.
 -- Returns: at most p_limit rows. One call looks at 50,000 jobs at most; where more are behind, a notice says from which
---   id to go on. Programs read jobs_page, whose answer has it.
+--   id to go on. Programs read jobs_page, whose answer has it. Jobs that wait in queues which the filter names are
+--   found at once where there are up to 20,000 of them.
 -- Locks: none. Errors: RL001.
 create or replace function rowlock.jobs(
   p_filter jsonb default '{}', p_limit integer default 50, p_before bigint default null)

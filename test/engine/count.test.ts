@@ -72,6 +72,27 @@ describe('jobs that wait below many of another queue', () => {
   })
 })
 
+test.each([true, false])(
+  'a queue of some thousands is walked to its end, each job once: newest first %s',
+  async (isNewestFirst) => {
+    const found: number[] = []
+    let from: string | null = null
+    let calls = 0
+    do {
+      const [row]: Row[] = await db.sql(
+        `select ids::integer[] as ids, searched_to::text as to from rowlock.search($1, null, $2, null, $3, 700)`,
+        [{ queue: 'email', state: ['queued', 'retryable'] }, from, isNewestFirst],
+      )
+      found.push(...row.ids)
+      from = row.to
+      calls++
+    } while (from !== null)
+    const all = Array.from({ length: 6_000 }, (_, n) => n + 1)
+    expect(found).toEqual(isNewestFirst ? all.reverse() : all)
+    expect(calls).toBeLessThan(12)
+  },
+)
+
 test('a kind that stands together in a long history is counted about', async () => {
   const { count: n, about } = await count({ kind: 'import', state: 'done' })
   expect(about).toBe(true)
