@@ -2,7 +2,7 @@
 --
 -- p_filter: see filter_fault; it is understood that the state is dead_letter.
 -- Returns: the largest groups first, at most p_limit. `error` is what a filter takes, see error_line; `sample_id` is
---   the newest of the group. `about`: only the newest 50,000 were looked at, so there are more than these.
+--   the newest of the group. `about`: only the newest 20,000 were looked at, so there are more than these.
 -- Locks: none. Errors: RL001.
 create or replace function rowlock.dead_letters(p_filter jsonb default '{}', p_limit integer default 50)
 returns table (
@@ -32,7 +32,7 @@ begin
   end if;
   select s.ids, s.searched_to
     into v_ids, v_to
-    from rowlock.search(p_filter || '{"state": "dead_letter"}', null, null, null, true, 50000, 50000) as s;
+    from rowlock.search(p_filter || '{"state": "dead_letter"}', null, null, null, true, 20000, 20000) as s;
   return query
     select d.queue, d.kind, d.cause, l.error, count(*), min(d.dead_at), max(d.dead_at), max(d.id), v_to is not null
       from unnest(v_ids) as o (id)

@@ -16,7 +16,7 @@ export interface DeadLetterGroup {
   readonly lastAt: Date
   /** The newest of them. */
   readonly sampleId: string
-  /** Only the newest 50,000 dead letters were looked at: there are more than these. */
+  /** Only the newest 20,000 dead letters were looked at: there are more than these. */
   readonly about: boolean
 }
 

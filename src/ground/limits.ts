@@ -280,7 +280,7 @@ export const LIMITS = table({
     why: 'A count looks at so many jobs; of older ones it takes samples.',
   },
   deadLettersLooked: {
-    max: 50_000,
+    max: 20_000,
     unit: 'count',
     why: 'Groups are made of the newest; a flood of older ones tells nothing more.',
   },
