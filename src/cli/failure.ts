@@ -22,6 +22,7 @@ const EXIT_OF: Partial<Record<RowlockErrorCode, Exit>> = {
   QUEUE_NOT_FOUND: 'notFound',
   BULK_NOT_FOUND: 'notFound',
   BULK_OPEN: 'partly',
+  BULK_BUSY: 'partly',
   IMPORT_NOT_FOUND: 'notFound',
   JOB_BUSY: 'partly',
   WRONG_STATE: 'partly',
