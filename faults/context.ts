@@ -35,7 +35,7 @@ export interface Nemesis {
   readonly weight?: number
   /** Needs the server to be ours. */
   readonly ownServer?: true
-  /** Do it, let go of it, and say what was done. What chance decides comes from the dice, so that it can be replayed. */
+  /** Do it, let go of it, and say what was done. What chance decides comes from the dice, to be replayed. */
   inflict(context: Context, dice: Dice): Promise<string>
   /** Take back whatever is still broken by it. */
   heal?(context: Context): Promise<void>

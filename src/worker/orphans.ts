@@ -1,6 +1,6 @@
 // Finds jobs that the database holds for this worker and that this process knows nothing of: the answer of a claim was
-// lost, or the server has gone back to before an outcome (a failover to a standby that was behind, a crash where commits
-// do not wait for the disk). While the worker lives, its lease would keep them for ever.
+// lost, or the server has gone back to before an outcome (a failover to a standby that was behind, a crash where
+// commits do not wait for the disk). While the worker lives, its lease would keep them for ever.
 
 import type { Database } from '../engine/database.ts'
 import { heldJobs } from '../engine/lease.ts'

@@ -1,6 +1,7 @@
 // Runs one PostgreSQL for a whole run of the tests, and leaves nothing behind: no process, no folder.
 //
-// ROWLOCK_TEST_URL names a server to use instead (as superuser), ROWLOCK_TEST_TEMPLATE a template on it; PG_MAJOR picks another major, 14 to 17.
+// ROWLOCK_TEST_URL names a server to use instead (as superuser), ROWLOCK_TEST_TEMPLATE a template on it; PG_MAJOR
+// picks another major, 14 to 17.
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

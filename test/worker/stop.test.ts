@@ -2,8 +2,8 @@
 
 import { createRowlock, defineJob, handle, isAborted, isRowlockError } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { killChildren, startChild } from '../support/child.ts'
 import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
+import { killChildren, startChild } from '../support/child.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 import { jobs } from './child-jobs.ts'

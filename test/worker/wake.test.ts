@@ -2,9 +2,9 @@
 
 import { defineJob, fixed, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { Database } from '../../src/engine/database.ts'
 import { Listener } from '../../src/worker/listener.ts'
-import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 
