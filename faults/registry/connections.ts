@@ -123,7 +123,7 @@ export const CONNECTIONS = [
     'E07',
     'A pooler that changes its mode under a worker costs it the notices and no job.',
     'pooler/mode › a pooler whose mode is changed › from session to transaction under a worker: it ' +
-      'says that it hears nothing, polls, and loses no job',
+      'says so, polls, and loses no job',
   ),
   tried(
     'E08',

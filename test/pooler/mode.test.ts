@@ -32,7 +32,7 @@ describe.skipIf(program === undefined)('a pooler whose mode is changed', () => {
     await db?.drop()
   })
 
-  test('from session to transaction under a worker: it says that it hears nothing, polls, and loses no job', async () => {
+  test('from session to transaction under a worker: it says so, polls, and loses no job', async () => {
     const target = new URL(bouncer.url)
     target.pathname = new URL(db.url).pathname
     const rowlock = createRowlock({ connectionString: target.href })
