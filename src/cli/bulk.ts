@@ -7,6 +7,7 @@ import { ago, count, instant, jobs } from './amounts.ts'
 import { outcome, runBulk } from './bulk-run.ts'
 import { type Exit, UsageError } from './exit.ts'
 import { filterLine } from './filters.ts'
+import { inOrder } from './key-order.ts'
 import { type OperatorOptions, operatorOf, withOperator } from './operator.ts'
 import { commandLine, type Shell } from './shell.ts'
 import { below, type Column, fields, layout } from './table.ts'
@@ -64,7 +65,7 @@ export function bulkCommand(shell: Shell): Command {
 
 async function listBulks(shell: Shell): Promise<void> {
   const rows = await (await shell.client()).bulks()
-  if (shell.isJson) return shell.ndjson(rows)
+  if (shell.isJson) return shell.ndjson(rows.map((row) => inOrder(row, 'BulkRow')))
   if (rows.length === 0) return shell.say('no bulk change was made yet')
   const shown = layout(rows, columns(new Date()), shell)
   const lines = rows.flatMap((row) => [...shown.lines([row]), ...below(shell, whichOf(row))])
@@ -73,7 +74,7 @@ async function listBulks(shell: Shell): Promise<void> {
 
 async function showBulk(shell: Shell, n: string): Promise<void> {
   const { row } = await (await shell.client()).openBulk(n)
-  if (shell.isJson) return shell.json(row)
+  if (shell.isJson) return shell.json(inOrder(row, 'BulkRow'))
   const { paint } = shell
   const now = new Date()
   const at = (date: Date | null) => (date === null ? undefined : `${instant(date)} (${ago(date, now)})`)
@@ -104,7 +105,7 @@ async function stopBulk(shell: Shell, n: string, options: OperatorOptions): Prom
   const bulk = await (await shell.client()).openBulk(n)
   if (bulk.row.outcome !== null) return shell.say(`bulk change ${n} is over already (${bulk.row.outcome})`)
   const row = await bulk.stop(operatorOf(shell, options))
-  if (shell.isJson) return shell.json(row)
+  if (shell.isJson) return shell.json(inOrder(row, 'BulkRow'))
   await shell.print(`bulk change ${n} is stopped: ${outcome(row)}`)
 }
 

@@ -6,6 +6,7 @@ import type { ChangeRow, JobFilter } from '../index.ts'
 import { instant, jobs } from './amounts.ts'
 import type { Exit } from './exit.ts'
 import { filterLine } from './filters.ts'
+import { inOrder } from './key-order.ts'
 import { sayNearest } from './known-names.ts'
 import type { Shell } from './shell.ts'
 import { below, type Column, layout } from './table.ts'
@@ -71,7 +72,7 @@ async function run(shell: Shell, { limit, before, ...filter }: Options): Promise
     }
     return signal.aborted && next !== null
   }, false)
-  if (shell.isJson) await shell.ndjson(rows)
+  if (shell.isJson) await shell.ndjson(rows.map((row) => inOrder(row, 'ChangeRow')))
   else if (rows.length > 0) await shell.print(linesOf(shell, rows).join('\n'))
   else {
     shell.say('no change matches')

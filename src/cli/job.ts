@@ -6,6 +6,7 @@ import { type Exit, UsageError } from './exit.ts'
 import { FILTER_FLAGS, filterOf, withFilter } from './filters.ts'
 import { jobColumns } from './job-columns.ts'
 import { jobPage } from './job-page.ts'
+import { inOrder } from './key-order.ts'
 import { lookAtJobs } from './paging.ts'
 import type { Shell } from './shell.ts'
 import { table } from './table.ts'
@@ -63,7 +64,7 @@ async function find(shell: Shell, filter: JobFilter): Promise<Exit> {
     return 'notFound'
   }
   if (found.length === 1) return show(shell, found[0]!.id)
-  if (shell.isJson) await shell.ndjson(found)
+  if (shell.isJson) await shell.ndjson(found.map((each) => inOrder(each, 'JobRow')))
   else await shell.print(table(found, jobColumns(new Date()), shell).join('\n'))
   shell.say(`${found.length}${next === null ? '' : ' or more'} jobs match; rowlock job <id> shows one`)
   return 'done'
@@ -77,7 +78,7 @@ async function show(shell: Shell, job: string): Promise<Exit> {
     return 'notFound'
   }
   const story = await rowlock.story(job)
-  if (shell.isJson) await shell.json({ ...row, story })
+  if (shell.isJson) await shell.json({ ...inOrder(row, 'JobRow'), story })
   else await shell.print(jobPage(shell, row, story, new Date()).join('\n'))
   return 'done'
 }

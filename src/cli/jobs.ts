@@ -6,6 +6,7 @@ import { jobs as jobsInWords } from './amounts.ts'
 import type { Exit } from './exit.ts'
 import { filterOf, withFilter } from './filters.ts'
 import { jobColumns } from './job-columns.ts'
+import { inOrder } from './key-order.ts'
 import { sayNearest } from './known-names.ts'
 import { lookAtJobs } from './paging.ts'
 import type { Shell } from './shell.ts'
@@ -48,7 +49,7 @@ async function run(shell: Shell, options: Options): Promise<Exit> {
   const pages = { limit: allPages ? undefined : limit, before }
   const { jobs, next, isInterrupted } = await lookAtJobs(shell, filter, pages, async (found) => {
     last = found.at(-1)!.id
-    if (shell.isJson) return shell.ndjson(found)
+    if (shell.isJson) return shell.ndjson(found.map((job) => inOrder(job, 'JobRow')))
     const isFirst = shown === undefined
     shown ??= layout(found, jobColumns(now), shell)
     await shell.print([...(isFirst ? [shown.head] : []), ...shown.lines(found)].join('\n'))

@@ -48,6 +48,9 @@ export async function sayNearest(
   }
 }
 
+/** `shard-2` is no slip for `shard-1`. */
+const numberless = (name: string): string => name.replaceAll(/\d+/g, '#')
+
 /**
  * Settings may be made before a queue has its first job, so an unknown name is only said; one that is near a known one
  * is refused, so that nobody believes that he has paused what he has not, and no queue comes to be by a slip.
@@ -63,7 +66,8 @@ export async function mindUnknownQueue(
     await (await shell.client()).queue(queue)
   } catch (error) {
     if (!isRowlockError(error, 'QUEUE_NOT_FOUND')) throw error
-    if (isYes !== true && nearest(queue, await queueNames(shell)) !== undefined)
+    const meant = isYes === true ? undefined : nearest(queue, await queueNames(shell))
+    if (meant !== undefined && numberless(meant) !== numberless(queue))
       throw new UsageError(
         `${error.message}\n  Nothing was changed. If ${show(queue)} is meant: ${shell.again('--yes')}`,
       )

@@ -367,6 +367,8 @@ test('a queue that is nearly a known one is refused unless it is meant; any othe
     code: 0,
     stdout: 'mial is paused\n',
   })
+  await run(['pause', 'shard-1'], { env })
+  expect(await run(['pause', 'shard-2'], { env })).toMatchObject({ code: 0, stdout: 'shard-2 is paused\n' })
   const fresh = await run(['pause', 'invoices'], { env })
   expect(fresh).toMatchObject({ code: 0, stdout: 'invoices is paused\n' })
   expect(fresh.stderr).toMatch(/names the queue "invoices"/)

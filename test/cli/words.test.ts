@@ -5,6 +5,7 @@ import { dirname, join, relative } from 'node:path'
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
 import { FIELDS } from '../../src/cli/job-fields.ts'
+import { inOrder, KEYS } from '../../src/cli/key-order.ts'
 import { FILTER_NAMES } from '../../src/ground/filter.ts'
 import { BULK_VERBS } from '../../src/ground/states.ts'
 import { WORKER_OPTIONS } from '../../src/worker/options.ts'
@@ -42,6 +43,17 @@ test('settings of a queue, and conditions on changes, have the flags of their na
   expect(flagsOf('changes')).toEqual(conditions.map(flag).map((each) => expect.stringMatching(each)))
   const options = flagsOf('work').filter((each) => WORKER_OPTIONS.map(flag).includes(each))
   expect(options).toEqual(expect.arrayContaining(['--name', '--lease', '--grace', '--poll', '--listen']))
+})
+
+test('--json prints the keys of a row in the order of the API', () => {
+  const files = { JobRow: 'find-job', ChangeRow: 'changes', BulkRow: 'bulk' } as const
+  for (const [name, file] of Object.entries(files)) {
+    const source = readFileSync(join(ROOT, `src/engine/${file}.ts`), 'utf8')
+    const [, body] = new RegExp(`export interface ${name} {\\n(.*?)\\n}`, 's').exec(source)!
+    const keys = [...body!.matchAll(/^ {2}readonly (\w+)/gm)].map(([, key]) => key)
+    expect(KEYS[name as keyof typeof KEYS], name).toEqual(keys)
+  }
+  expect(Object.keys(inOrder({ queue: 'q', more: 1, id: '1' }, 'JobRow'))).toEqual(['id', 'queue', 'more'])
 })
 
 /** What a module needs before it runs: its imports but for types, and theirs. */
