@@ -7,7 +7,8 @@ const LOOK_EVERY_MS = 50
 /** Beyond the bound a little longer: late is another fault than never. */
 const GRACE_MS = 20_000
 const TELL_EVERY_MS = 1_000
-const WHAT_IS_LEFT = `
+/** What waits and what runs, by whom. */
+export const WHAT_IS_LEFT = `
   select 'waiting ' || queue as what, count(*)::integer as jobs,
          (count(*) filter (where available_at <= now()))::integer as due,
          (count(*) filter (where losses >= 2))::integer as suspects

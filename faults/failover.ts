@@ -5,7 +5,7 @@ import { createRowlock } from '../src/index.ts'
 import { BOUND_MS } from './chaos.ts'
 import { check } from './checker.ts'
 import { Crew } from './crew.ts'
-import { readRest, settle, untilDrained } from './drain.ts'
+import { readRest, settle, untilDrained, WHAT_IS_LEFT } from './drain.ts'
 import type { Call, History, Violation } from './history.ts'
 import { CONCURRENCY, DEAF, TRANSACTIONAL } from './jobs.ts'
 import { type PairOptions, startPair } from './pair.ts'
@@ -70,6 +70,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
   const rowlock = createRowlock({ connectionString: url, statementTimeoutMs: 5_000 })
   const crew = new Crew({ url, ledgerUrl: quiet.url, size: WORKERS, leaseMs: LEASE_MS, log })
   const calls: Call[] = []
+  let stopProducers = async () => {}
   try {
     await rowlock.migrate()
     await installAudit(stage)
@@ -77,7 +78,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
     const before = crew.members.map(({ pid }) => pid)
     const waiting = async () =>
       (await stage.sql<{ jobs: number }>('select count(*)::integer as jobs from rowlock.waiting'))[0]!.jobs
-    const stopProducers = startProducers({
+    stopProducers = startProducers({
       rowlock,
       url: quiet.url,
       seed,
@@ -104,11 +105,16 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
     quiet.reset()
     log(`# promoted after ${Math.round(performance.now() - died)} ms`)
     const [enqueued, done] = await Promise.all([
-      firstCall(calls, answered).then(() => performance.now() - died),
-      firstDone(stage, diedAt).then(() => performance.now() - died),
+      until(stage, 'nothing was enqueued on the new primary', () =>
+        calls.slice(answered).some(({ answer }) => answer === 'ok'),
+      ).then(() => performance.now() - died),
+      until(stage, 'nothing was done on the new primary', async () => {
+        return (await stage.sql(WAS_DONE, [diedAt])).length > 0
+      }).then(() => performance.now() - died),
     ])
     await sleep(loadMs)
     await stopProducers()
+    stopProducers = async () => {}
     await crew.calm()
     const { drainedMs, unfinished } = await untilDrained(stage, BOUND_MS, log)
     const survivors = crew.members.filter(({ pid }) => before.includes(pid)).length
@@ -140,6 +146,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
     }
   } finally {
     crew.end()
+    await stopProducers()
     await rowlock.close()
     await stage.close()
     await Promise.all([quiet.close(), address.close()])
@@ -185,25 +192,21 @@ async function whatIsSafe(
   }
 }
 
-async function firstCall(calls: readonly Call[], answered: number): Promise<void> {
+/** Wait until it is so; else say what the database looks like. */
+async function until({ sql }: Stage, what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const end = performance.now() + 60_000
   while (performance.now() < end) {
-    if (calls.slice(answered).some(({ answer }) => answer === 'ok')) return
-    await sleep(5)
+    if (await isSo()) return
+    await sleep(10)
   }
-  throw new Error('nothing was enqueued on the new primary')
+  throw new Error(`${what}: ${JSON.stringify([...(await sql(WHAT_IS_LEFT)), ...(await sql(WHO_IS_THERE))])}`)
 }
 
-async function firstDone({ sql }: Stage, diedAt: number): Promise<void> {
-  const end = performance.now() + 60_000
-  while (performance.now() < end) {
-    const rows = await sql(
-      `select 1 from faults.audit where phase = 'finished' and op = 'insert' and state = 'done'
-         and at > to_timestamp($1::double precision / 1000) limit 1`,
-      [diedAt],
-    )
-    if (rows.length > 0) return
-    await sleep(20)
-  }
-  throw new Error('nothing was done on the new primary')
-}
+const WHO_IS_THERE = `
+  select application_name as who, state, wait_event_type || ': ' || wait_event as waits, left(query, 60) as query,
+         extract(epoch from clock_timestamp() - query_start)::integer as seconds, pg_blocking_pids(pid)::text as behind
+    from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`
+const WAS_DONE = `
+  select 1 from faults.audit
+   where phase = 'finished' and op = 'insert' and state = 'done' and at > to_timestamp($1::double precision / 1000)
+   limit 1`

@@ -67,7 +67,7 @@ const GUARDS: FileGuards = {
       'what breaks while a host is asked is nobody else’s',
       `this.on('error', ignore)`,
       '',
-      several('a host that dies in the midst of the question is passed by'),
+      several('what breaks while a host is asked is heard, and by nobody else'),
     ],
     [
       'what was passed by is let go of',

@@ -4,11 +4,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import net from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type pg from 'pg'
 import { createRowlock, handle, type Rowlock } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { type EmbeddedServer, startEmbedded } from '../../src/embedded/index.ts'
 import { Database } from '../../src/engine/database.ts'
+import { reaching } from '../../src/engine/hosts-client.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { codeOf, messageOf, note } from '../support/ground.ts'
 import { programs } from '../support/majors.ts'
@@ -203,10 +205,29 @@ test('a lane that ends while it looks for a host leaves nothing open', async () 
   await first.set('blackhole')
   await second.set('blackhole')
   const lane = database(bothWays()).lane(1, 'lane')
-  const connecting = codeOf(lane.connect())
+  const connecting = messageOf(lane.connect())
   await until('it waits', () => first.open === 1)
   await lane.closeLane(50)
-  expect(await connecting).toBe('DATABASE_UNAVAILABLE')
+  // The second one was not waited for.
+  expect(await connecting).toMatch(/^No connection to the database/)
+  expect(await connecting).not.toContain('no answer within')
+})
+
+test('what breaks while a host is asked is heard, and by nobody else', async () => {
+  const { Client } = reaching(bothWays()) as { Client: new () => pg.Client }
+  const one = new Client()
+  const listeners: number[] = []
+  const emit = one.emit.bind(one)
+  one.emit = (name: string, ...rest: unknown[]) => {
+    if (name === 'error') listeners.push(one.listenerCount('error'))
+    return name === 'error' || emit(name as 'error', ...(rest as [Error]))
+  }
+  const cut = first.cutAnswer(/pg_is_in_recovery/)
+  await one.connect()
+  await cut
+  expect(listeners.length).toBeGreaterThan(0)
+  expect(new Set(listeners)).toEqual(new Set([1]))
+  await one.end()
 })
 
 test('a worker runs jobs through several hosts, hears notices, and goes over to the other host', async () => {
