@@ -140,10 +140,14 @@ function rights(message: string, { url, schema, command }: Whereabouts): string 
   const user = quoted(placeOf(url)?.user || 'the_role')
   const [, what, name = ''] =
     /\b(schema|function|table|view|relation|sequence|database) "?([\w $]+?)"?$/.exec(message) ?? []
-  if (what === 'database')
-    return `  The owner of the database migrates, or lets this role:\n    grant create on database ${quoted(name)} to ${user};`
-  if (OWNERS.includes(command))
-    return `  Migrate as the role that owns the schema ${quoted(schema)}: --url, else DATABASE_URL, says who.`
+  if (what === 'database') {
+    const grant = `grant create on database ${quoted(name)} to ${user};`
+    return `  The owner of the database migrates, or lets this role:\n    ${grant}`
+  }
+  if (OWNERS.includes(command)) {
+    const owner = `the role that owns the schema ${quoted(schema)}`
+    return `  Migrate as ${owner}: --url, else DATABASE_URL, says who.`
+  }
   const own = ROLE_OF[command ?? ''] ?? 'viewer'
   const has = (role: Role) => (RIGHTS[role].functions as readonly string[]).includes(name)
   const role = what !== 'function' || has(own) ? own : ((Object.keys(RIGHTS) as Role[]).find(has) ?? own)

@@ -347,7 +347,7 @@ describe('by filter', () => {
   })
 })
 
-test('a queue that is nearly a known one is refused unless it is meant; any other may be new, and it is said', async () => {
+test('a queue that is nearly a known one is refused unless it is meant; any other may be new', async () => {
   await enqueue(1)
   const env = { NO_COLOR: '1' }
   for (const args of [

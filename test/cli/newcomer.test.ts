@@ -158,7 +158,7 @@ const SITUATIONS: readonly [what: string, make: (queue: string) => Promise<strin
       ])
       return id
     },
-    /has run for 1 h.*may for 15 min/,
+    /has run for 1 h.*15 min/,
   ],
   [
     'its worker is gone',
