@@ -75,6 +75,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
     await rowlock.migrate()
     await installAudit(stage)
     await crew.start()
+    if (crew.mishaps.length > 0) throw new Error(`a worker did not start: ${crew.mishaps[0]}`)
     const before = crew.members.map(({ pid }) => pid)
     const waiting = async () =>
       (await stage.sql<{ jobs: number }>('select count(*)::integer as jobs from rowlock.waiting'))[0]!.jobs

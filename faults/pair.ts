@@ -58,7 +58,8 @@ export async function startPair({ programs, isSynchronous }: PairOptions): Promi
     started.push({ stop: () => stream.close() })
     await copyCluster(primary.url, here, there)
     const { password, port } = new URL(stream.url)
-    const primary_conninfo = `host=127.0.0.1 port=${port} user=postgres password=${password} application_name=${NAME} sslmode=disable`
+    const who = `user=postgres password=${password} application_name=${NAME}`
+    const primary_conninfo = `host=127.0.0.1 port=${port} ${who} sslmode=disable`
     const standby = await startEmbedded({
       dataDir: there,
       ...programs,

@@ -1,4 +1,4 @@
-// The guards of failover: which host is taken, what a connection to the wrong server is worth, what is looked for after.
+// The guards of failover: which host is taken, what a wrong connection is worth, what is looked for then.
 
 import { type FileGuards, mutantsOf } from './mutant.ts'
 

@@ -28,7 +28,7 @@ export const FAILOVER = [
   tried(
     'F04',
     'An asynchronous failover loses its tail and nothing else; what went back in time wedges nothing.',
-    'faults/failover › step by step › F04: ids, leases and claims that go back in time: what was ' +
+    'faults/failover › step by step › F04: ids, leases and claims go back in time: what was ' +
       'lost is free, what was kept is kept, what ran runs again',
     'faults/failover › under load › F04: an asynchronous standby loses the tail and nothing else: %j',
   ),

@@ -1,5 +1,5 @@
-// Failover: a primary is killed under load and its standby promoted; connections that lead to the wrong server; a server
-// that takes no writes for a while; what an asynchronous standby had not received.
+// Failover: a primary is killed under load and its standby promoted; connections that lead to the wrong server; a
+// server that takes no writes for a while; what an asynchronous standby had not received.
 //
 // ROWLOCK_LONG=1: all ways to fail over. Otherwise one.
 
@@ -24,8 +24,8 @@ function tell(
   const answers = (answer: string) => history.calls.filter((call) => call.answer === answer).length
   const lost = tail.filter(({ figure }) => figure === 'lost').length
   console.log(
-    `${name}: ${answers('ok')} acknowledged, ${answers('unknown')} unknown, ${lost} lost with the tail; enqueued again ` +
-      `after ${enqueuedAfterMs} ms, done again after ${doneAfterMs} ms, drained within ${drainedMs} ms`,
+    `${name}: ${answers('ok')} acknowledged, ${answers('unknown')} unknown, ${lost} lost with the tail; enqueued ` +
+      `again after ${enqueuedAfterMs} ms, done again after ${doneAfterMs} ms, drained within ${drainedMs} ms`,
   )
 }
 
@@ -227,7 +227,7 @@ describe('step by step', () => {
   )
 
   test(
-    'F04: ids, leases and claims that go back in time: what was lost is free, what was kept is kept, what ran runs again',
+    'F04: ids, leases and claims go back in time: what was lost is free, what was kept is kept, what ran runs again',
     LONG,
     async () => {
       const rowlock = await begin()
