@@ -11,7 +11,7 @@ export interface Target {
 }
 
 /** What a server must be to be taken. */
-export type Wanted = 'any' | 'read-write' | 'primary'
+type Wanted = 'any' | 'read-write' | 'primary'
 
 /** The hosts of one address, and which of them was taken last. */
 export interface Hosts {

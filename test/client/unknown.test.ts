@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { startEmbedded } from 'rowlock/embedded'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { startProxy } from '../../faults/proxy.ts'
 import { createRowlock, defineJob, handle, type Rowlock } from '../../src/index.ts'
 import { drain } from '../../src/testing/index.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { programs } from '../support/majors.ts'
-import { startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
 
 const note = defineJob<unknown>('note')
