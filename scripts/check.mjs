@@ -16,7 +16,11 @@ const HELP = `usage: ./check [--all] [--long] [--pg MAJOR] [--node MAJOR] [-- vi
   --node MAJOR   only the tests, on another Node.js: 22, 24, 26
 `
 /** What is not on npm, the program it brings, and what needs it. */
-const PROGRAMS = [{ debian: 'pgbouncer', program: 'pgbouncer', for: 'the tests through PgBouncer' }]
+const PROGRAMS = [
+  { debian: 'pgbouncer', program: 'pgbouncer', for: 'the tests through PgBouncer' },
+  { debian: 'zsh', program: 'zsh', for: 'the completion of zsh' },
+  { debian: 'fish', program: 'fish', for: 'the completion of fish' },
+]
 const NODES = { 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' }
 const MAJORS = ['14', '15', '16', '17']
 

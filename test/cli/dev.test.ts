@@ -193,9 +193,9 @@ describe('rowlock dev -- command', () => {
 
   test('forwards signals, and waits for the command to end', async () => {
     const script = `
-      console.log(process.env.DATABASE_URL)
       process.on('SIGTERM', () => setTimeout(() => { console.log('drained'); process.exit(3) }, 50))
-      setInterval(() => {}, 1000)`
+      setInterval(() => {}, 1000)
+      console.log(process.env.DATABASE_URL)`
     const child = dev(['--', 'node', '-e', script], project('forwards'))
     const url = await urlOf(child)
     child.process.kill('SIGTERM')
