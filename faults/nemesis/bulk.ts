@@ -49,7 +49,9 @@ async function filtered({ rowlock, operations, sql }: Context, dice: Dice): Prom
     operations.push(...letters.map(({ id }): Operation => ({ verb, id, answer: 'asked' })))
   }
   try {
-    const bulk = await rowlock.bulk(verb, { kind }, { ...BY, ...(verb === 'prioritize' && { priority: 1 }) })
+    // One that a fault has cut off has not ended; this person begins another beside it.
+    const asked = { ...BY, anew: true, ...(verb === 'prioritize' && { priority: 1 }) }
+    const bulk = await rowlock.bulk(verb, { kind }, asked)
     const { changed } = await bulk.run({
       limit: 20,
       onStep: (_, answers) => {
