@@ -19,6 +19,7 @@ const CLIENTS: [string, (url: string) => Client][] = [
     'pg',
     (url) => {
       const pool = new pg.Pool({ connectionString: url, max: 2 })
+      pool.on('error', () => {})
       return {
         async transaction(body, isolation = 'read committed') {
           const client = await pool.connect()

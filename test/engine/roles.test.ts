@@ -29,6 +29,8 @@ beforeAll(async () => {
     await at.sql(grants(role, new URL(urls[role]).username))
     clients[role] = at.client({ url: urls[role] })
     const pool = new pg.Pool({ connectionString: urls[role], max: 1 })
+    // The database may go while a session still says goodbye.
+    pool.on('error', () => {})
     pools.push(pool)
     as[role] = (text) => pool.query(text)
   }
@@ -107,6 +109,7 @@ describe('a worker', () => {
     const lines: string[] = []
     const tell = (_: object, message: string) => void lines.push(message)
     const pool = new pg.Pool({ connectionString: urls.worker, max: 4 })
+    pool.on('error', () => {})
     pools.push(pool)
     const seen: number[] = []
     const rowlock = at.client({ url: urls.worker })
