@@ -76,25 +76,25 @@ export const LEASE_GUARDS = [
     [
       'jobs of a worker that is gone are given back',
       `where w.id is null
-              or (`,
-      'where (',
+              or r.worker_id`,
+      'where r.worker_id',
       engine('reap', 'a worker row that is missing leaves orphans, which are given back'),
     ],
     [
       'jobs of a lease that is over are given back',
-      `(w.expires_at <= v_now
-`,
-      `(false
-`,
+      'where w.expires_at <= v_now\n       and not',
+      'where false and not',
       MODEL,
     ],
+    ['jobs of a living lease are left', 'where w.expires_at <= v_now\n       and not', 'where not', MODEL],
     [
-      'jobs of a living lease are left',
-      `(w.expires_at <= v_now
-`,
-      `(true
-`,
-      MODEL,
+      'the end of a lease is seen under the lock of its worker',
+      '       for no key update skip locked);\n  select jsonb_agg',
+      '    );\n  select jsonb_agg',
+      engine(
+        'reap',
+        'a lease that is over is not taken for over while a beat that extended it waits to commit',
+      ),
     ],
     [
       'jobs of a session that is gone are given back',
@@ -158,6 +158,15 @@ export const LEASE_GUARDS = [
     ],
   ]),
   ...guardsOf('heartbeat', [
+    [
+      'the clock is read after the wait for the row',
+      'perform from rowlock.worker w where w.id = p_worker_id for no key update;\n',
+      '',
+      engine(
+        'reap',
+        'a lease that is over is not brought back by a beat that waited for its row beyond its end',
+      ),
+    ],
     [
       'a lease that is over is lost for ever',
       `where w.id = p_worker_id and w.expires_at > v_now

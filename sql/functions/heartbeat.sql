@@ -7,19 +7,23 @@
 --   eldest living worker, which maintains; for the others the time until the leases of all elder ones would be over.
 --   `settings`: of the queues it serves, those that have a concurrency of their own.
 -- Locks: the worker's row, then rows in running (skip locked).
+-- Why the row is locked before the clock is read: a beat that waited for it would judge the lease by a time long gone,
+-- and bring back one whose end the reaper has seen.
 create or replace function rowlock.heartbeat(p_worker_id uuid, p_started jsonb default '[]', p_facts jsonb default '{}')
 returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
 as $rowlock$
 declare
-  v_now timestamptz := rowlock.now();
+  v_now timestamptz;
   v_expires_at timestamptz;
   v_started_at timestamptz;
   v_elders_until timestamptz;
   v_cancel json;
   v_queues jsonb;
 begin
+  perform from rowlock.worker w where w.id = p_worker_id for no key update;
+  v_now := rowlock.now();
   update rowlock.worker w
      set beat_at = v_now, expires_at = v_now + w.lease, facts = w.facts || p_facts
    where w.id = p_worker_id and w.expires_at > v_now

@@ -15,6 +15,7 @@ declare
   v_server_start timestamptz := pg_postmaster_start_time();
   v_lost jsonb;
   v_moved jsonb := '[]';
+  v_over uuid[];
   v_gone uuid[];
 begin
   perform rowlock.require_read_committed('reap');
@@ -23,6 +24,12 @@ begin
   end if;
   perform rowlock.ensure_days(v_now);
 
+  v_over := array(
+    select w.id from rowlock.worker w
+     where w.expires_at <= v_now
+       and not (w.beat_at < v_server_start and clock_timestamp() < v_server_start + w.lease)
+     order by w.id
+       for no key update skip locked);
   select jsonb_agg(jsonb_build_object(
            'id', l.id, 'claim_id', l.claim_id, 'outcome', 'lost', 'cause', 'lease_lost',
            'failed', l.started_at is not null, 'lost', true,
@@ -36,8 +43,7 @@ begin
             from rowlock.running r
             left join rowlock.worker w on w.id = r.worker_id
            where w.id is null
-              or (w.expires_at <= v_now
-                  and not (w.beat_at < v_server_start and clock_timestamp() < v_server_start + w.lease))
+              or r.worker_id = any (v_over)
               or r.in_transaction
            order by r.id
            limit p_limit

@@ -41,6 +41,38 @@ async function taken(options: Record<string, unknown> = {}) {
 }
 
 describe('a lease that is over', () => {
+  const runsOutSoon = () =>
+    db.value<Date>(
+      `update rowlock.worker set expires_at = clock_timestamp() + interval '300 ms' returning expires_at`,
+    )
+  const isOver = (end: Date) =>
+    until('the lease is over', () => db.value<boolean>('select clock_timestamp() > $1', [end]))
+
+  test('is not taken for over while a beat that extended it waits to commit', async () => {
+    const { id } = await taken()
+    const end = await runsOutSoon()
+    const beat = await db.session()
+    await beat.query('begin')
+    await beat.query('select rowlock.heartbeat($1)', [hand.id])
+    await isOver(end)
+    expect(await reap()).toEqual([])
+    await beat.query('commit')
+    expect(await reap()).toEqual([])
+    expect(await stateOf(db, id)).toBe('running')
+  })
+
+  test('is not brought back by a beat that waited for its row beyond its end', async () => {
+    const end = await runsOutSoon()
+    const other = await db.session()
+    await other.query('begin')
+    await other.query('select from rowlock.worker for no key update')
+    const beat = db.value('select rowlock.heartbeat($1)', [hand.id])
+    await untilBlocked(db)
+    await isOver(end)
+    await other.query('commit')
+    expect(await beat).toBeNull()
+  })
+
   test('gives a started job back as a failure with cause lease_lost', async () => {
     const lost = await taken()
     await verb(db, 'start', [held(lost)])
