@@ -56,9 +56,6 @@ export async function installAudit(stage: Pick<Stage, 'sql'>): Promise<void> {
 
 const ms = (column: string) => `extract(epoch from ${column})::double precision * 1000`
 
-/** Only a server that keeps commit times knows; else the moment of the change stands for it. */
-const COMMITTED = `case when current_setting('track_commit_timestamp') = 'on' then pg_xact_commit_timestamp(xmin) end`
-
 /** What the database has written down. */
 export type Written = Pick<
   History,
@@ -75,8 +72,8 @@ export async function readWritten({ sql }: Pick<Stage, 'sql'>): Promise<Written>
   )
   const leases = await sql<LeaseRow>(
     `select op, worker_id::text as "workerId", pid, ${ms('expires_at')} as "expiresAt",
-            ${ms(`coalesce(${COMMITTED}, at)`)} as at
-       from faults.lease order by 5, seq`,
+            ${ms('at')} as at
+       from faults.lease order by seq`,
   )
   const ledger = await sql<LedgerRow>(
     `select job_id::text as "jobId", attempt, key, pid, run, phase, how, ${ms('at')} as at

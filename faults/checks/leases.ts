@@ -15,8 +15,9 @@ interface Life {
 }
 
 /**
- * Rows in the order in which they could be seen. A beat that was held up until the lease before it was over extends
- * nothing: by then its worker had given up, and others had seen the end.
+ * Rows in the order in which they were written, each under the lock of its worker's row: from that moment a lease is
+ * extended, though others see it later, for its end is decided under the same lock. A beat after the end extends
+ * nothing.
  */
 export function leasesOf(rows: readonly LeaseRow[]): Leases {
   const lives = new Map<string, Life>()

@@ -228,8 +228,8 @@ const TWINS: readonly (readonly [
   [
     'the lease of whom the reaper takes from',
     'reap',
-    'w.expires_at <= v_now\n                  and not',
-    'true\n and not',
+    'where w.expires_at <= v_now\n       and not',
+    'where not',
     REAP_THE_LIVING,
     ['double_owner'],
   ],
