@@ -271,6 +271,22 @@ describe('set_queue', () => {
     expect(row).toEqual({ retention_days: days, wait: 30 })
   })
 
+  // The search names the classes one by one, so that days can be pruned: it must not forget one.
+  test.each(RETENTION_CLASSES_DAYS.filter((days) => days > 0))(
+    'lists find what %i days keep',
+    async (days) => {
+      const queue = `kept${days}`
+      await db.sql('select rowlock.set_queue($1, $2)', [queue, { retention_days: days }])
+      const id = await enqueue(db, { queue })
+      await db.sql('select rowlock.cancel($1)', [id])
+      for (const filter of [{ queue }, { queue, state: 'cancelled' }]) {
+        const page = await db.value('select rowlock.jobs_page($1, 10, null)', [filter])
+        expect(page.jobs.map((job: { id: string }) => job.id)).toEqual([id])
+      }
+      expect(await db.value('select rowlock.count_jobs($1)', [{ queue }])).toMatchObject({ count: 1 })
+    },
+  )
+
   test.each([
     ['a class that is none', 'q', { retention_days: 5 }],
     ['a negative class', 'q', { retention_days: -1 }],
