@@ -80,7 +80,7 @@ export async function startPair({ programs, isSynchronous }: PairOptions): Promi
       bothHosts: primary.url.replace(address.host, `${address.host},127.0.0.1:${standby.port}`),
       async caughtUp() {
         const [row] = await ask(primary, 'select pg_current_wal_insert_lsn() as lsn')
-        await until(primary, `select flush_lsn >= '${row!.lsn}' as is from pg_stat_replication`)
+        await until(primary, `select replay_lsn >= '${row!.lsn}' as is from pg_stat_replication`)
       },
       async killPrimary() {
         process.kill(primary.pid, 'SIGQUIT')

@@ -202,6 +202,7 @@ describe('step by step', () => {
         (await pair.ask(pair.standby, `select pid from pg_stat_activity where application_name = 'mixed'`))
           .length
       const right = [await mixed.connect(), await mixed.connect()]
+      await pair.caughtUp() // a standby without the schema would say that
       proxy.lead(pair.standby.url)
       const wrong = [await mixed.connect(), await mixed.connect()]
       for (const client of [...right, ...wrong]) client.release()

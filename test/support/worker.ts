@@ -20,6 +20,8 @@ export interface Rig {
   /** Quick to look and deaf to notices, unless it is told otherwise. `url`: another way to the database. */
   worker(options: WorkerOptions, url?: string): Worker
   start(options: WorkerOptions, url?: string): Promise<Worker>
+  /** Until the test rests no worker gives jobs back: one that was slow to begin its first sweep would, too. */
+  holdOffReapers(): Promise<void>
   /** Wait until the job is in this state. */
   becomes(id: string, state: JobRow['state']): Promise<JobRow>
   /** Wait until nothing waits or runs. */
@@ -52,6 +54,7 @@ export async function makeRig(name: string): Promise<Rig> {
   const logger = { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
   const workers: Worker[] = []
   const clients: Rowlock[] = []
+  const sessions: { end(): Promise<void> }[] = []
   const rig: Rig = {
     db,
     rowlock,
@@ -78,6 +81,11 @@ export async function makeRig(name: string): Promise<Rig> {
       await worker.start()
       return worker
     },
+    async holdOffReapers() {
+      const session = await db.session()
+      sessions.push(session)
+      await session.query(`select pg_advisory_lock(rowlock.lock_key('reap'))`)
+    },
     async becomes(id, state) {
       const seen: { job?: JobRow | null } = {}
       try {
@@ -97,6 +105,7 @@ export async function makeRig(name: string): Promise<Rig> {
     async rest() {
       await Promise.all(workers.splice(0).map((worker) => worker.stop({ grace: 0 })))
       await Promise.all(clients.splice(0).map((client) => client.close()))
+      await Promise.all(sessions.splice(0).map((session) => session.end()))
       lines.length = 0
       // Rows are few: deleting them is far quicker than truncating all the days.
       const deletes = TABLES.map((table) => `delete from rowlock.${table}`)

@@ -108,7 +108,8 @@ test.each([
     await context.tx.query('select 1; rollback')
     return answer as never
   })
-  await rig.start({ handlers: [handler], maintenance: '1h' })
+  await rig.holdOffReapers()
+  await rig.start({ handlers: [handler] })
   const { id } = await rig.rowlock.enqueue(job, '')
   const row = await rig.becomes(id, 'retryable')
   expect(row).toMatchObject({ cause: 'LEASE_LOST', failures: 1 })

@@ -109,7 +109,8 @@ test('a constraint that speaks up at the commit is a failure of the job', async 
     return 'fine'
   })
   // The session has let go of the job before its failure is written: a sweep in between would call it lost.
-  await rig.start({ handlers: [handler], maintenance: '1h' })
+  await rig.holdOffReapers()
+  await rig.start({ handlers: [handler] })
   const { id } = await rig.rowlock.enqueue(job, '')
   expect(await rig.becomes(id, 'retryable')).toMatchObject({ cause: '23505', failures: 1 })
   expect(await written()).toBe(0)
@@ -189,7 +190,8 @@ test('a job that was taken away before its end commits nothing', async () => {
     return 'late'
   })
   // The mark of the session is the other owner's by now: a sweep would go by it.
-  const worker = await rig.start({ handlers: [handler], maintenance: '1h' })
+  await rig.holdOffReapers()
+  const worker = await rig.start({ handlers: [handler] })
   worker.on('outcome_lost', (facts) => lost.push(facts))
   const { id } = await rig.rowlock.enqueue(job, '')
   await until('the worker was told', () => lost.length > 0)
