@@ -31,7 +31,7 @@ beforeAll(async () => {
   chmodSync(made, 0o755)
   ready = project('ready')
   expect(await dev(['--', 'true'], ready).ended).toMatchObject({ code: 0 })
-}, 60_000)
+})
 afterAll(() => rmSync(made, { recursive: true, force: true }))
 
 /** A folder of its own with the programs beside it; a copy of the first one where there is one. */
@@ -71,9 +71,6 @@ const urlOf = (child: Child) =>
   until(
     `it prints its address (it said ${child.said.stderr})`,
     () => /^postgres:\S+(?=\n)/m.exec(child.said.stdout)?.[0],
-    {
-      withinMs: 60_000,
-    },
   )
 
 async function ask(url: string, sql: string): Promise<any> {
@@ -108,14 +105,10 @@ describe('rowlock dev', () => {
     expect(await isThere(url)).toBe(false)
 
     const second = dev(['--json'], folder)
-    const [{ url: again, attached }] = await until(
-      'it answers',
-      () => {
-        const lines = linesOf(second.said.stdout)
-        return lines.length > 0 ? lines : undefined
-      },
-      { withinMs: 60_000 },
-    )
+    const [{ url: again, attached }] = await until('it answers', () => {
+      const lines = linesOf(second.said.stdout)
+      return lines.length > 0 ? lines : undefined
+    })
     expect(attached).toBe(false)
     // What was written down still leads there.
     expect(again).toBe(url)

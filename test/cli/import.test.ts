@@ -6,8 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { diceOf } from '../../faults/random.ts'
+import { seedOf, untilBlocked } from '../engine/by-hand.ts'
 import { call, linesOf } from '../support/cli.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { type Gate, makeGate } from '../support/gate.ts'
 import { startTypeScript } from '../support/script.ts'
 import { until } from '../support/until.ts'
 
@@ -270,66 +272,87 @@ describe('as a process', () => {
   const start = (args: readonly string[]) =>
     startTypeScript('src/cli/main.ts', ['enqueue', ...args], { DATABASE_URL: db.url })
   const lines = () => db.value(`select coalesce(max(lines), 0)::integer from rowlock.import`)
+  /** Before a step of an import with a key: no file is through before a test has done something to its process. */
+  let gate: Gate
+  beforeAll(async () => {
+    gate = await makeGate(db, 'import', 'lines')
+  })
+  /** Nobody puts a job in until it is let go. */
+  const holdAll = async () => {
+    const session = await db.session()
+    await session.query('begin; lock table rowlock.waiting in share mode')
+    return () => session.query('rollback')
+  }
+  const hasHeard = (child: ReturnType<typeof start>) =>
+    until('it has heard', () => child.said.stderr.includes('the running step is being finished'))
 
-  const writing = (what: string) =>
+  const sessions = (what: string) =>
     db.sql(
       `select ${what} from pg_stat_activity
-        where datname = current_database() and application_name = 'rowlock cli' and xact_start is not null
-          and query like '%store%'`,
+        where datname = current_database() and application_name = 'rowlock cli'`,
     )
 
   test('killed again and again, it enqueues each line once', async () => {
-    const seed = Number(process.env.SEED ?? Math.floor(Math.random() * 1e9))
-    console.info(`SEED=${seed}`)
-    const dice = diceOf(seed)
+    const dice = diceOf(seedOf('import'))
     const path = file('killed.ndjson', numbered(40_000))
     let kills = 0
     for (let far = 0; far < 30_000; far = await lines()) {
       const child = start(['--file', path, '--key', 'killed'])
       const at = far + 1 + dice.whole(9_000)
-      await until('it is far enough', async () => (await lines()) >= at, { withinMs: 30_000, everyMs: 2 })
+      await gate.close(at + 1_000)
+      await until('it is far enough', async () => (await lines()) >= at, { everyMs: 2 })
       child.process.kill('SIGKILL')
       expect((await child.ended).signal).toBe('SIGKILL')
       kills++
+      await gate.open()
+      await until('its session is gone', async () => (await sessions('pid')).length === 0)
     }
     expect(await start(['--file', path, '--key', 'killed']).ended).toMatchObject({ code: 0 })
     expect(kills).toBeGreaterThan(1)
     await expectEach(40_000)
-  }, 120_000)
+  })
 
   test('interrupted, it says what is committed and how to go on, and without a key that nothing is', async () => {
     const path = file('long.ndjson', numbered(60_000))
+    await gate.close(5_000)
     const keyed = start(['--file', path, '--key', 'stopped'])
-    await until('it has begun', async () => (await lines()) > 0)
+    await gate.untilReached()
     keyed.process.kill('SIGINT')
+    await hasHeard(keyed)
+    await gate.open()
     const ended = await keyed.ended
     expect(ended).toMatchObject({ code: 130, stdout: '' })
     const [, said] = /([\d,]+) lines \(.*\) are committed; go on with: rowlock enqueue --file/.exec(
       ended.stderr,
     )!
     expect(Number(said!.replaceAll(',', ''))).toBe(await lines())
+    expect(await lines()).toBe(6_000)
     await db.sql('delete from rowlock.waiting')
+    const letGo = await holdAll()
     const whole = start(['--file', path])
-    await until('it writes', async () => (await writing('pid')).length > 0)
+    await untilBlocked(db)
     whole.process.kill('SIGINT')
+    await hasHeard(whole)
+    await letGo()
     expect(await whole.ended).toMatchObject({
       code: 130,
       stdout: '',
       stderr: expect.stringMatching(/stopped: nothing was enqueued/),
     })
     expect(await inputs()).toEqual([])
-  }, 60_000)
+  })
 
   test('whose database goes away says what is committed, or that nothing is, and exits 5', async () => {
     const path = file('gone.ndjson', numbered(60_000))
+    const letGo = await holdAll()
     const child = start(['--file', path])
-    await until('it writes', async () => {
-      return (await writing('pg_terminate_backend(pid)')).length > 0
-    })
+    await untilBlocked(db)
+    expect(await sessions('pg_terminate_backend(pid)')).toHaveLength(1)
     expect(await child.ended).toMatchObject({
       code: 5,
       stderr: expect.stringMatching(/nothing was enqueued/),
     })
+    await letGo()
     expect(await inputs()).toEqual([])
-  }, 60_000)
+  })
 })
