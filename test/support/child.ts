@@ -2,7 +2,7 @@
 
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import { until } from './until.ts'
+import { PATIENCE_MS, until } from './until.ts'
 
 export interface Child {
   readonly pid: number
@@ -57,7 +57,7 @@ export function startChild(path: string, input: unknown): Child {
         if (found === undefined && end !== undefined) throw new Error(`it ended: ${stderr.slice(0, 2000)}`)
         return found
       }),
-    ended: (withinMs = 15_000) => until('the child has ended', () => end, { withinMs }),
+    ended: (withinMs = PATIENCE_MS) => until('the child has ended', () => end, { withinMs }),
   }
 }
 

@@ -4,7 +4,7 @@ import type { Rowlock, Worker, WorkerOptions } from 'rowlock'
 import { createRowlock } from 'rowlock'
 import type { JobRow } from '../../src/engine/find-job.ts'
 import { rowlockDatabase, type TestRowlock } from './database.ts'
-import { until } from './until.ts'
+import { PATIENCE_MS, until } from './until.ts'
 
 export interface LogLine {
   readonly level: string
@@ -97,7 +97,7 @@ export async function makeRig(name: string): Promise<Rig> {
         throw new Error(`${(error as Error).message}; it is ${JSON.stringify(seen.job)}`)
       }
     },
-    async idle(withinMs = 15_000) {
+    async idle(withinMs = PATIENCE_MS) {
       const left = `select count(*)::integer from (
         select from rowlock.waiting union all select from rowlock.running) as live`
       await until('nothing waits or runs', async () => (await db.value(left)) === 0, { withinMs })
