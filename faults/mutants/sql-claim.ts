@@ -117,15 +117,33 @@ export const CLAIM_GUARDS = [
     ['suspects can be passed by', 'v_want.alone is not false and exists', 'exists', MODEL],
     [
       'priority comes before age',
-      'order by l.priority desc, h.available_at',
-      'order by h.available_at',
+      'order by priority desc, available_at',
+      'order by available_at',
       engine('claim', 'lines higher priority comes first, whatever its age'),
     ],
     [
       'among kinds the older head comes first',
-      'order by l.priority desc, h.available_at',
-      'order by l.priority desc',
+      'order by priority desc, available_at',
+      'order by priority desc',
       engine('claim', 'lines among kinds of one priority the one whose head has waited longest comes first'),
+    ],
+    [
+      'a look hops over no line',
+      'w.priority < l.priority',
+      'w.priority < l.priority - 1',
+      engine('claim', 'lines every priority of a kind is seen from the beginning'),
+    ],
+    [
+      'a look hops among lines of its own kind',
+      'w.queue = v_want.queue and w.kind = l.kind and w.priority < l.priority',
+      'w.queue = v_want.queue and w.priority < l.priority',
+      engine('claim', 'lines every priority of a kind is seen from the beginning'),
+    ],
+    [
+      'from its frontier a claim looks at each priority',
+      'generate_series(10, -10, -1)',
+      'generate_series(9, -10, -1)',
+      engine('claim', 'lines every priority of a kind is seen from a frontier'),
     ],
     ['a paused queue is not claimed', 'q.paused_at is not null)', 'false)', MODEL],
     [

@@ -84,14 +84,34 @@ begin
     end if;
     -- One head per line. A head that is not due says when its line will be.
     for v_line in
+      -- A look at everything hops from line to line: what costs is lines, not kinds times priorities.
+      with recursive line as (
+        select k.kind, 11 as priority, null::timestamptz as available_at
+          from unnest(v_want.kinds) as k (kind)
+         where v_want."from" is null
+        union all
+        select l.kind, h.priority::integer, h.available_at
+          from line l
+         cross join lateral (
+                select w.priority, w.available_at
+                  from rowlock.waiting w
+                 where w.queue = v_want.queue and w.kind = l.kind and w.priority < l.priority
+                 order by w.priority desc, w.available_at, w.id
+                 limit 1) as h
+      )
+      select l.kind, l.priority, timestamptz '-infinity' as from_at, 0::bigint as from_id, l.available_at
+        from line l
+       where l.priority <= 10
+      union all
+      -- From the frontier each line is looked at where it was left, and each priority: a higher one may have come.
       select l.kind, l.priority, l.from_at, l.from_id, h.available_at
-        from (select k.kind, p.priority::smallint as priority,
-                     coalesce(f.at, '-infinity') as from_at, coalesce(f.id, 0) as from_id
+        from (select k.kind, p.priority, coalesce(f.at, '-infinity') as from_at, coalesce(f.id, 0) as from_id
                 from unnest(v_want.kinds) as k (kind)
                cross join generate_series(10, -10, -1) as p (priority)
                 left join jsonb_to_recordset(v_want."from")
                        as f (kind text, priority integer, at timestamptz, id bigint)
-                  on f.kind = k.kind and f.priority = p.priority) as l
+                  on f.kind = k.kind and f.priority = p.priority
+               where v_want."from" is not null) as l
        cross join lateral (
               select w.available_at
                 from rowlock.waiting w
@@ -99,7 +119,7 @@ begin
                  and (w.available_at, w.id) >= (l.from_at, l.from_id)
                order by w.available_at, w.id
                limit 1) as h
-       order by l.priority desc, h.available_at
+       order by priority desc, available_at
     loop
       if v_line.available_at > v_now then
         v_next_due := least(v_next_due, v_line.available_at);

@@ -74,6 +74,22 @@ describe('lines', () => {
     expect((await hand.claim({ limit: 1, kinds })).ids).toEqual([ids[0]])
   })
 
+  test.each([
+    ['the beginning', undefined],
+    ['a frontier', [{ kind: 'k', priority: 0, at: ago(50), id: '0' }]],
+  ])('every priority of a kind is seen from %s', async (_, from) => {
+    const priorities = Array.from({ length: 21 }, (_, n) => n - 10)
+    await enqueueMany(db, [
+      ...priorities.map((priority) => ({ priority })),
+      ...priorities.map((priority) => ({ priority, kind: 'foreign' })),
+    ])
+    const first = await hand.claim({ limit: 5, ...(from && { from }) })
+    expect(first.jobs.map(({ priority }) => priority).sort((a, b) => b - a)).toEqual([10, 9, 8, 7, 6])
+    const rest = await hand.claim({ ...(from && { from }) })
+    expect(rest.jobs).toHaveLength(16)
+    expect(await waiting()).toBe(21)
+  })
+
   test('jobs of kinds and queues that were not named stay where they are', async () => {
     const own = await enqueue(db)
     await enqueue(db, { priority: 10 }, 'foreign')
