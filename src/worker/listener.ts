@@ -23,9 +23,10 @@ export interface ListenerOptions {
 
 const PROBE_MS = 2_000
 const PROVE_EVERY_MS = 30_000
-/** Heard until now, and no longer. */
+/** Not heard, though connected. It may have been a slow moment; each time in a row makes that less likely. */
 const AGAIN_MS = 1_000
-/** Not heard, though connected: a pooler does not change by the second. */
+const AGAIN_FACTOR = 4
+/** A pooler does not change by the second. */
 const DEAF_EVERY_MS = 60_000
 
 /** The loop that keeps one session listening and proves again and again that it hears. */
@@ -36,6 +37,8 @@ export class Listener {
   #channel: string | undefined
   /** Undefined until it has been tried. */
   #proven: boolean | undefined
+  /** Rounds in a row in which nothing was heard. */
+  #deafRounds = 0
   #probe: { readonly nonce: string; readonly heard: () => void } | undefined
 
   constructor(options: ListenerOptions) {
@@ -72,15 +75,15 @@ export class Listener {
   async #round(): Promise<number | undefined> {
     try {
       this.#client ??= await this.#connect()
-      const wasHeard = this.#proven
       const heard = await this.#prove()
       if (!heard) {
         // The next round makes a new session: this one may be dead without a word.
         await this.#unlisten(this.#client)
         this.#drop()
         this.#set(false)
-        return wasHeard ? AGAIN_MS : DEAF_EVERY_MS
+        return Math.min(DEAF_EVERY_MS, AGAIN_MS * AGAIN_FACTOR ** this.#deafRounds++)
       }
+      this.#deafRounds = 0
       this.#set(true)
       return PROVE_EVERY_MS
     } catch (error) {

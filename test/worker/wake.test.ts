@@ -173,7 +173,8 @@ describe('a listener that is lost', () => {
       await until('it listens again', () => changes.length === 2 * (round + 1))
     }
     expect(changes).toEqual([false, true, false, true, false, true])
-    expect(await rig.db.sql(backend)).toHaveLength(1)
+    // A session that was ended is listed for a moment more.
+    await until('one session listens', async () => (await rig.db.sql(backend)).length === 1)
   })
 
   test('because its link is dead is noticed by the next proof', async () => {
@@ -189,20 +190,53 @@ describe('a listener that is lost', () => {
       onChange: (proven) => void changes.push(proven),
       onError: () => {},
     })
-    await listener.runOnce()
-    expect(listener.isProven).toBe(true)
+    const proven = () =>
+      until('it is proven', async () => {
+        await listener.runOnce()
+        return listener.isProven
+      })
+    await proven()
     proxy.hold('listening')
     await listener.runOnce()
     expect(listener.isProven).toBe(false)
     proxy.hold(undefined)
-    await listener.runOnce()
+    await proven()
     await rig.db.sql(`select pg_notify(rowlock.channel(), 'queue späte ☃')`)
     await until('it hears', () => heard.length > 0)
     expect(heard).toEqual(['späte ☃'])
-    expect(changes).toEqual([true, false, true])
+    // A proof that takes too long on a busy machine comes before the first.
+    expect(changes.slice(changes.indexOf(true))).toEqual([true, false, true])
     await listener.stop()
     await database.closeLane()
   })
+})
+
+test('a listener whose proof is not heard tries again soon, and ever more rarely', async () => {
+  const database = new Database({ connectionString: rig.db.url }).lane(2, 'listening')
+  let isSilent = true
+  const query = async (...asked: [string, unknown[]]) => (isSilent ? [] : rig.db.database.query(...asked))
+  const notifier = { query } as unknown as Database
+  const nothing = () => {}
+  const listener = new Listener({
+    database,
+    notifier,
+    onQueue: nothing,
+    onCancel: nothing,
+    onSettings: nothing,
+    onChange: nothing,
+    onError: nothing,
+  })
+  expect(await listener.runOnce()).toBe(1_000)
+  expect(await listener.runOnce()).toBe(4_000)
+  isSilent = false
+  await until('it is proven', async () => {
+    await listener.runOnce()
+    return listener.isProven
+  })
+  isSilent = true
+  expect(await listener.runOnce()).toBe(1_000)
+  await listener.stop()
+  await database.closeLane()
 })
 
 test('notices that mean nothing to it are left alone', async () => {
@@ -231,7 +265,8 @@ test('an idle worker asks for one claim a poll, however many queues it serves', 
     proxy.url,
   )
   const before = proxy.statements.length
-  await until('it has polled ten times', () => claims() >= 10)
+  const polls = claims()
+  await until('it has polled ten times', () => claims() >= polls + 10)
   await worker.stop()
   const idle = proxy.statements.slice(before).filter(({ session }) => session === 'rowlock worker')
   const others = idle.filter(({ text }) => !text.includes('"claim"'))
