@@ -5,6 +5,8 @@ import { defineJob } from '../../src/ground/job.ts'
 /** The number is how long each takes, in ms. */
 export const jobs = {
   work: defineJob<number>('work'),
+  /** Lasts until its process is told to go on. */
+  gated: defineJob<number>('gated'),
   poison: defineJob<number>('poison'),
   block: defineJob<number>('block'),
   deaf: defineJob<number>('deaf'),

@@ -30,6 +30,11 @@ const pause = (ms: number, signal?: AbortSignal) =>
     })
   })
 
+let goOn: () => void = () => {}
+const told = new Promise<void>((resolve) => {
+  goOn = resolve
+})
+
 const worker = createRowlock({ connectionString: url }).worker({
   poll: 50,
   maintenance: 100,
@@ -40,6 +45,12 @@ const worker = createRowlock({ connectionString: url }).worker({
       say({ started: job.id })
       await note('start', job)
       await pause(input)
+      await note('end', job)
+    }),
+    handle(jobs.gated, async ({ job }) => {
+      say({ started: job.id })
+      await note('start', job)
+      await told
       await note('end', job)
     }),
     handle(jobs.poison, ({ job }) => {
@@ -76,7 +87,8 @@ worker.on('stopped', () => {
   process.removeAllListeners('disconnect')
   process.disconnect()
 })
-process.on('message', (message: { stop?: object }) => {
+process.on('message', (message: { stop?: object; goOn?: boolean }) => {
+  if (message.goOn) goOn()
   if (message.stop !== undefined) void worker.stop(message.stop)
 })
 await worker.start()

@@ -40,7 +40,8 @@ afterAll(async () => {
 async function connections(): Promise<Record<string, number>> {
   const { rows } = await watcher.query(
     `select application_name as name, count(*)::integer as n from pg_stat_activity
-      where datname = current_database() and application_name <> 'watcher' group by 1`,
+      where datname = current_database() and backend_type = 'client backend'
+        and application_name not in ('', 'watcher') group by 1`,
   )
   return Object.fromEntries(rows.map(({ name, n }) => [name, n]))
 }
@@ -80,6 +81,7 @@ async function most(rowlock: Rowlock, job: typeof plain, options: Partial<Worker
     await look()
     return running >= SLOTS && heard
   })
+  await look()
   release()
   await until('all are done', async () => {
     await look()

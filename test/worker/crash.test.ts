@@ -26,10 +26,13 @@ const child = (options: object = {}): Child =>
   startChild('worker/child.ts', {
     url: rig.db.url,
     ledger: rig.db.url,
-    options: { lease: 1_000, ...options },
+    options: { heartbeat: 100, ...options },
   })
+/** For those who died: nobody else may hold a lease. */
+const endLeases = () => rig.db.sql(`update rowlock.worker set expires_at = rowlock.now()`)
 const running = (worker: Child) => worker.until('it is ready', ({ ready }) => ready)
 const work = handle(jobs.work, async () => {})
+const gated = handle(jobs.gated, async () => {})
 /** Give it every chance to start what it may still hold: it takes another job, alone. Answers what it has started. */
 const startsOf = async (worker: Child, other: Worker) => {
   await other.stop()
@@ -51,11 +54,12 @@ test('jobs of a killed worker run again: started ones with one failure, the othe
   await until('two have started and are known to, three are prefetched', async () => {
     const [row] = await rig.db.sql(`select count(*)::integer as held, count(started_at)::integer as started
       from rowlock.running`)
-    return row.held === 5 && row.started === 2
+    return row.held === 5 && row.started === 2 && worker.said.filter(({ started }) => started).length === 2
   })
   const started = new Set(worker.said.flatMap(({ started }) => started ?? []))
   worker.signal('SIGKILL')
   await worker.ended()
+  await endLeases()
   await rig.start({ handlers: [work] })
   await rig.idle()
   for (const { id } of all) {
@@ -69,15 +73,17 @@ test('jobs of a killed worker run again: started ones with one failure, the othe
 })
 
 test('a frozen worker that thaws changes nothing: its jobs ran elsewhere, each ends once', async () => {
-  const worker = child({ queues: { default: { concurrency: 2, prefetch: 2 } } })
+  const worker = child({ queues: { default: { concurrency: 2, prefetch: 2 } }, lease: 4_000 })
   await running(worker)
-  const all = await rig.rowlock.enqueueMany(Array.from({ length: 4 }, () => jobs.work.with(400, again)))
+  const all = await rig.rowlock.enqueueMany(Array.from({ length: 4 }, () => jobs.gated.with(0, again)))
   await until(
     'two have begun',
     async () => (await rig.db.sql(`select from ledger where phase = 'start'`)).length === 2,
   )
   worker.signal('SIGSTOP')
-  const other = await rig.start({ handlers: [work] })
+  // Heard when it thaws, first of all.
+  worker.send({ goOn: true })
+  const other = await rig.start({ handlers: [work, gated] })
   await rig.idle()
   const ended = await rig.db.sql('select id, finished_at, worker_id from rowlock.finished order by id')
   worker.signal('SIGCONT')
@@ -94,7 +100,7 @@ test('a frozen worker that thaws changes nothing: its jobs ran elsewhere, each e
 })
 
 test('a worker that was frozen for less than its lease goes on as if nothing had been', async () => {
-  const worker = child({ lease: 3_000 })
+  const worker = child({ lease: 30_000 })
   await running(worker)
   const { id } = await rig.rowlock.enqueue(jobs.work, 300, again)
   await worker.until('it has begun', ({ started }) => started === id)
@@ -106,11 +112,11 @@ test('a worker that was frozen for less than its lease goes on as if nothing had
 })
 
 test('a handler that blocks its process for half a lease is survived', async () => {
-  const worker = child({ lease: 2_000 })
+  const worker = child({ lease: 8_000 })
   await running(worker)
   const [block, beside] = await rig.rowlock.enqueueMany([
-    jobs.block.with(1_000, again),
-    jobs.work.with(1_500, again),
+    jobs.block.with(4_000, again),
+    jobs.work.with(4_500, again),
   ])
   expect(await rig.becomes(block!.id, 'done')).toMatchObject({ attempt: 1 })
   expect(await rig.becomes(beside!.id, 'done')).toMatchObject({ attempt: 1 })
@@ -118,12 +124,12 @@ test('a handler that blocks its process for half a lease is survived', async () 
 })
 
 test('one that blocks it for three leases is noticed: what was prefetched never starts here', async () => {
-  const worker = child({ queues: { default: { concurrency: 2, prefetch: 2 } } })
+  const worker = child({ queues: { default: { concurrency: 2, prefetch: 2 } }, lease: 4_000 })
   await running(worker)
   const [beside] = await rig.rowlock.enqueueMany([jobs.work.with(600_000, again)])
   await worker.until('the neighbour has begun', ({ started }) => started === beside!.id)
   const [block, ...waiting] = await rig.rowlock.enqueueMany([
-    jobs.block.with(3_000, again),
+    jobs.block.with(12_000, again),
     jobs.work.with(0, again),
     jobs.work.with(0, again),
   ])
@@ -144,22 +150,17 @@ test('a job that takes its process down becomes a dead letter and drags no neigh
     Array.from({ length: 6 }, () => jobs.work.with(20, { retry: { backoff: fixed(0), maxAttempts: 4 } })),
   )
   let deaths = 0
-  await until(
-    'the poison is a dead letter',
-    async () => {
-      const worker = child({ queues: { default: { concurrency: 3, prefetch: 5 } }, lease: 1_000 })
-      for (;;) {
-        const state = (await rig.rowlock.job(poison.id))?.state
-        if (state === 'dead_letter') return true
-        if (worker.end !== undefined) break
-        await new Promise((resolve) => setTimeout(resolve, 20))
-      }
-      expect(worker.end).toMatchObject({ code: 3 })
-      deaths++
-      return false
-    },
-    { withinMs: 28_000 },
-  )
+  for (let isDead = false; !isDead; ) {
+    const worker = child({ queues: { default: { concurrency: 3, prefetch: 5 } } })
+    isDead = await until('it dies, or the poison is a dead letter', async () => {
+      if ((await rig.rowlock.job(poison.id))?.state === 'dead_letter') return { isDead: true }
+      return worker.end && { isDead: false }
+    }).then((seen) => seen.isDead)
+    if (isDead) break
+    expect(worker.end).toMatchObject({ code: 3 })
+    deaths++
+    await endLeases()
+  }
   // Twice among others, and then alone, where it counts.
   expect(deaths).toBeGreaterThanOrEqual(3)
   expect(deaths).toBeLessThanOrEqual(5)
@@ -167,7 +168,7 @@ test('a job that takes its process down becomes a dead letter and drags no neigh
   for (const { id } of neighbours) await rig.becomes(id, 'done')
   const row = await rig.rowlock.job(poison.id)
   expect(row?.attempts.every(({ outcome }) => outcome === 'lost')).toBe(true)
-})
+}, 240_000)
 
 test('the writes of a worker that was killed are gone, and its job runs again before the lease is over', async () => {
   // The eldest worker reaps; the one that dies must not be it.

@@ -41,8 +41,8 @@ test('a batch whose jobs end together costs one claim and one finish', async () 
     proxy.url,
   )
   await until('it has looked in vain', () => since(0).includes('claim'))
-  await rig.rowlock.enqueueMany(Array.from({ length: 100 }, (_, n) => job.with(n)))
   await worker.stop()
+  await rig.rowlock.enqueueMany(Array.from({ length: 100 }, (_, n) => job.with(n)))
   const mark = proxy.statements.length
   const next = await rig.start(
     {
@@ -58,8 +58,9 @@ test('a batch whose jobs end together costs one claim and one finish', async () 
   const asked = since(mark)
   expect(asked.filter((verb) => verb === 'finish')).toHaveLength(1)
   expect(asked.filter((verb) => verb === 'start')).toHaveLength(0)
-  // One that took the batch, and at most two that looked again and found nothing.
-  expect(asked.filter((verb) => verb === 'claim').length).toBeLessThanOrEqual(3)
+  // One that took the batch, and at most two that looked again and found nothing; one of them in two steps, where a
+  // busy machine made the look before it slow.
+  expect(asked.filter((verb) => verb === 'claim').length).toBeLessThanOrEqual(4)
 })
 
 test('ten thousand jobs cost a hundredth of a statement each', async () => {
@@ -85,7 +86,7 @@ test('no transaction of the worker is open while a default handler runs', async 
         end = resolve
       }),
   )
-  const worker = await rig.start({ handlers: [handler], lease: 1_000 })
+  const worker = await rig.start({ handlers: [handler], heartbeat: 100 })
   const { id } = await rig.rowlock.enqueue(job, 1)
   await until('it runs and is known to', async () => (await rig.rowlock.job(id))?.startedAt)
   for (let n = 0; n < 20; n++) {

@@ -11,8 +11,8 @@ function make(leaseMs: number) {
 
 test('a lease counts from the moment the question was sent, not from its answer', () => {
   const { lease } = make(60_000)
-  lease.granted('a', performance.now() - 59_000)
-  expect(lease.leftMs).toBeLessThanOrEqual(1_000)
+  lease.granted('a', performance.now() - 30_000)
+  expect(lease.leftMs).toBeLessThanOrEqual(30_000)
   expect(lease.workerId).toBe('a')
   lease.granted('a', performance.now() - 61_000)
   expect(lease.holds).toBe(false)
@@ -53,7 +53,7 @@ test('so are all of many, whatever the fraction of a millisecond they began at',
     made.lease.granted('a', performance.now() - (n % 100) / 100)
     return made
   })
-  await until('each is lost', () => leases.every(({ lost }) => lost.length === 1), { withinMs: 5_000 })
+  await until('each is lost', () => leases.every(({ lost }) => lost.length === 1))
 })
 
 test('one that was extended is not', () => {

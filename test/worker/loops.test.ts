@@ -77,7 +77,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
     }
     const orphans = new Orphans({
       database,
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
       doubtMs: 0,
       everyMs: 30_000,
       isKnown: () => true,
@@ -91,7 +91,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
       orphans,
       pollMs: 50,
       pollListeningMs: 50,
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
       isListening: () => false,
       isHeld: () => false,
       onClaim: nothing,
@@ -119,7 +119,7 @@ const made: Record<string, () => Promise<{ loop: AnyLoop; rounds: () => Promise<
     const loop = new Maintenance({
       database,
       everyMs: 100,
-      timeoutMs: 5_000,
+      timeoutMs: 30_000,
       logger,
       isPooled: () => {
         rounds++
@@ -235,17 +235,18 @@ describe('a loop', () => {
       onError: nothing,
     })
     loop.start()
-    await until('it has failed seven times', () => {
-      if (rounds < 7) loop.nudge(true)
-      return rounds >= 7
+    // By now its pause is minutes long.
+    await until('it has failed twelve times', () => {
+      if (rounds < 12) loop.nudge(true)
+      return rounds >= 12
     })
     for (let n = 0; n < 10; n++) {
       loop.nudge()
       await new Promise((resolve) => setTimeout(resolve, 3))
     }
-    expect(rounds).toBe(7)
+    expect(rounds).toBe(12)
     loop.nudge(true)
-    await until('it has gone round', () => rounds === 8)
+    await until('it has gone round', () => rounds === 13)
     await loop.stop()
   })
 

@@ -23,7 +23,8 @@ afterAll(async () => {
 })
 
 const job = defineJob<number>('job', { retry: { backoff: fixed(0) } })
-const fast = { lease: 1_000, listen: true } as const
+/** Short enough to be waited for, and longer than a busy machine lets a process wait for its turn. */
+const fast = { lease: 4_000, heartbeat: 400, listen: true } as const
 
 test('a server that is away at the start is waited for', async () => {
   await proxy.set('refuse')
@@ -57,6 +58,7 @@ describe.each(['refuse', 'blackhole'] as const)('an outage by %s', (mode) => {
       rig.db.value('select bool_and(expires_at < now()) from rowlock.worker'),
     )
     expect(runs.size).toBe(started)
+    const held = await rig.db.sql('select id::text from rowlock.running')
     if (mode === 'blackhole') proxy.reset()
     await proxy.set('pass')
     await rig.idle()
@@ -66,7 +68,8 @@ describe.each(['refuse', 'blackhole'] as const)('an outage by %s', (mode) => {
     expect(await rig.db.value('select count(*)::integer from rowlock.finished')).toBe(300)
     // Twice at most, and only those that were running, prefetched or unreported at the time.
     expect(Math.max(...runs.values())).toBeLessThanOrEqual(2)
-    expect([...runs.values()].filter((n) => n > 1).length).toBeLessThanOrEqual(30)
+    const twice = [...runs].filter(([, n]) => n > 1).map(([id]) => id)
+    expect(held.map(({ id }) => id)).toEqual(expect.arrayContaining(twice))
   })
 })
 
@@ -102,23 +105,36 @@ test('a heartbeat that does not come through costs the lease, though everything 
 test('a heartbeat that arrives after its lease was over extends nothing', async () => {
   const worker = await rig.start({ ...fast, handlers: [handle(job, () => {})] }, proxy.url)
   const first = worker.status.workerId
-  proxy.delay(1_300)
+  const delayMs = fast.lease * 1.3
+  proxy.delay(delayMs)
   await until('it was lost', () => rig.lines.some(({ message }) => message.includes('the lease was lost')))
+  const overAt = await rig.db.value('select expires_at from rowlock.worker where id = $1', [first])
+  const lostAt = performance.now()
   proxy.delay(0)
   await until('it is back', () => worker.status.workerId !== null && worker.status.workerId !== first)
-  const rows = await rig.db.sql('select id from rowlock.worker where expires_at > now()')
-  expect(rows.map(({ id }) => id)).not.toContain(first)
+  await until('what was under way has come', () => performance.now() > lostAt + delayMs)
+  await until('the lease is over at the server as well', () => rig.db.value('select $1 < now()', [overAt]))
+  const later = 'select from rowlock.worker where id = $1 and expires_at > $2'
+  expect(await rig.db.sql(later, [first, overAt])).toEqual([])
 })
 
 test('a link whose round trip takes three tenths of the lease costs neither the lease nor a second run', async () => {
   let runs = 0
-  const handler = handle(job, async () => {
+  const handler = handle(job, async ({ input }) => {
+    if (input === 0) return
     runs++
-    await new Promise((resolve) => setTimeout(resolve, 2_200))
+    await new Promise((resolve) => setTimeout(resolve, 8_500))
   })
-  const worker = await rig.start({ lease: 2_000, handlers: [handler] }, proxy.url)
+  const worker = await rig.start({ lease: 8_000, handlers: [handler] }, proxy.url)
   const first = worker.status.workerId
-  proxy.delay(300)
+  // To connect takes several round trips; that it costs no more than a connection is not asked here.
+  await until('it has connections to claim and to finish', async () => {
+    await rig.rowlock.enqueue(job, 0)
+    return rig.db.value(`select count(*) > 1 from pg_stat_activity
+      where datname = current_database() and application_name = 'rowlock worker'`)
+  })
+  await rig.idle()
+  proxy.delay(1_200)
   try {
     const { id } = await rig.rowlock.enqueue(job, 1)
     expect(await rig.becomes(id, 'done')).toMatchObject({ attempt: 1 })
@@ -212,6 +228,7 @@ test('a link that hangs while it connects is given up and made anew', async () =
 
 test('an outage says so once in a while, not at each try', async () => {
   await rig.start({ ...fast, handlers: [handle(job, () => {})] }, proxy.url)
+  const since = performance.now()
   await proxy.set('refuse')
   proxy.reset()
   await until('the lease is lost', () =>
@@ -220,5 +237,8 @@ test('an outage says so once in a while, not at each try', async () => {
   await rig.db.sql('select pg_sleep(1)')
   const counts = new Map<string, number>()
   for (const { message } of rig.lines) counts.set(message, (counts.get(message) ?? 0) + 1)
-  expect(Math.max(...counts.values())).toBe(1)
+  // Every ten seconds: once, unless the machine is so slow.
+  expect(Math.max(...counts.values())).toBeLessThanOrEqual(
+    1 + Math.floor((performance.now() - since) / 10_000),
+  )
 })
