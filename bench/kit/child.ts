@@ -9,6 +9,8 @@ export interface Answered<T> {
   readonly value: T
   /** User and system time of the child's process meanwhile. */
   readonly nodeCpuUs: number
+  /** The same since the process began: what lies between two answers is their difference. */
+  readonly totalCpuUs: number
   readonly ms: number
 }
 
@@ -16,7 +18,7 @@ export interface Answered<T> {
 export interface Child {
   /** Run an exported function with one argument (plain JSON), measured by the child itself. */
   ask<T = unknown>(name: string, argument?: unknown): Promise<Answered<T>>
-  /** What the module sends by `tell` from `child-host.ts` between answers: progress, ready-made samples. */
+  /** What the module sends by `tell` (`tell.ts`) between answers: progress, ready-made samples. */
   onTold(listener: (told: unknown) => void): void
   /** Let it end by itself; killed when it has not within 10 s. */
   end(): Promise<void>

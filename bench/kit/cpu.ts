@@ -18,7 +18,6 @@ export function serverCpuUs(postmaster: number): number | undefined {
   } catch {
     return undefined
   }
-  tickUs ??= 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
   let ticks = own[11]! + own[12]! + own[13]! + own[14]!
   for (const pid of readdirSync('/proc')) {
     if (!/^\d+$/.test(pid)) continue
@@ -29,7 +28,22 @@ export function serverCpuUs(postmaster: number): number | undefined {
       // Ended meanwhile: counted with its parent from now on.
     }
   }
-  return ticks * tickUs
+  return ticks * tick()
+}
+
+/** CPU time of one process. Unit: µs. Undefined where there is no /proc, or no such process. */
+export function processCpuUs(pid: number): number | undefined {
+  try {
+    const fields = fieldsOf(String(pid))
+    return (fields[11]! + fields[12]!) * tick()
+  } catch {
+    return undefined
+  }
+}
+
+function tick(): number {
+  tickUs ??= 1_000_000 / Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
+  return tickUs
 }
 
 /** From field 3 on: what stands before may hold blanks and brackets. */

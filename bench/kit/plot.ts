@@ -1,4 +1,5 @@
-// Plots as SVG, drawn from the figures of a result; legible in light and dark, in black and white, and without colour.
+// Plots as SVG, drawn from the figures of a result; legible in light and dark, in black and white, and without colour:
+// lines are dashed and marked each in its own way, bars carry their figures.
 
 /** One line or one set of bars. */
 export interface Series {
@@ -7,7 +8,7 @@ export interface Series {
   readonly points: readonly { readonly x: number | string; readonly y: number }[]
 }
 
-/** What is drawn; the file is `<scenario>-<name>.svg` beside RESULTS.md. */
+/** What is drawn; the file is `plots/<scenario>-<name>.svg` beside RESULTS.md. */
 export interface Plot {
   readonly name: string
   readonly title: string
@@ -18,4 +19,160 @@ export interface Plot {
   readonly xScale?: 'linear' | 'log'
   readonly yScale?: 'linear' | 'log'
   readonly series: readonly Series[]
+}
+
+const WIDTH = 720
+const INKS = 6
+const STYLE = `text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:15px}
+.soft{fill:#59636e}.axis{stroke:#818b98;fill:none}.grid{stroke:#d1d9e0;fill:none}.page{fill:#fff}
+.line{fill:none;stroke-width:2}
+.s0{stroke:#0969da;fill:#0969da}.s1{stroke:#bc4c00;fill:#bc4c00}.s2{stroke:#1a7f37;fill:#1a7f37}
+.s3{stroke:#8250df;fill:#8250df}.s4{stroke:#59636e;fill:#59636e}.s5{stroke:#9a6700;fill:#9a6700}
+.line.s0,.line.s1,.line.s2,.line.s3,.line.s4,.line.s5{fill:none}
+@media(prefers-color-scheme:dark){text{fill:#f0f6fc}.soft{fill:#9198a1}.axis{stroke:#656c76}.grid{stroke:#3d444d}
+.page{fill:#0d1117}.s0{stroke:#58a6ff;fill:#58a6ff}.s1{stroke:#f0883e;fill:#f0883e}.s2{stroke:#3fb950;fill:#3fb950}
+.s3{stroke:#bc8cff;fill:#bc8cff}.s4{stroke:#9198a1;fill:#9198a1}.s5{stroke:#d29922;fill:#d29922}}`
+const DASHES = ['', '8 4', '2 3', '10 3 2 3', '5 5', '1 4']
+
+/** The SVG of a plot. */
+export function drawn(plot: Plot): string {
+  return plot.kind === 'bars' ? bars(plot) : lines(plot)
+}
+
+function bars({ title, yLabel, series }: Plot): string {
+  const groups = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => String(x))))]
+  const LEFT = 200
+  const ROW = 22
+  const gap = 10
+  const top = series.length > 1 ? 76 : 56
+  const most = Math.max(...series.flatMap(({ points }) => points.map(({ y }) => y)), 0) || 1
+  const room = WIDTH - LEFT - 90
+  const body: string[] = []
+  let y = top
+  for (const group of groups) {
+    const mine = series.flatMap(({ points }, n) => {
+      const point = points.find(({ x }) => String(x) === group)
+      return point === undefined || !Number.isFinite(point.y) ? [] : [{ value: point.y, n }]
+    })
+    const middle = y + (mine.length * ROW) / 2 + 1
+    body.push(`<text x="${LEFT - 10}" y="${middle}" text-anchor="end">${escaped(group)}</text>`)
+    for (const { value, n } of mine) {
+      const width = Math.max(1, Math.round((value / most) * room))
+      body.push(`<rect class="s${n % INKS}" x="${LEFT}" y="${y}" width="${width}" height="${ROW - 8}"/>`)
+      body.push(`<text class="soft" x="${LEFT + width + 8}" y="${y + 12}">${short(value)}</text>`)
+      y += ROW
+    }
+    y += gap
+  }
+  body.push(`<line class="axis" x1="${LEFT}" x2="${LEFT}" y1="${top - 6}" y2="${y - gap}"/>`)
+  if (series.length > 1) body.push(legend(series, 58))
+  return page(title, yLabel, y + 6, body)
+}
+
+function lines({ title, xLabel, yLabel, xScale, yScale, series }: Plot): string {
+  const box = { left: 64, right: WIDTH - 24, top: series.length > 1 ? 84 : 64, bottom: 360 }
+  const all = series.flatMap(({ points }) => points).filter(({ y }) => Number.isFinite(y))
+  const xs = [...new Set(all.map(({ x }) => Number(x)))].sort((a, b) => a - b)
+  const onX = scale(xs, xScale, [box.left, box.right], false)
+  const ys = all.map(({ y }) => y)
+  const onY = scale(ys, yScale, [box.bottom, box.top], yScale !== 'log')
+  const body: string[] = []
+  for (const value of ticks(ys, yScale)) {
+    const y = onY(value)
+    body.push(`<line class="grid" x1="${box.left}" x2="${box.right}" y1="${y}" y2="${y}"/>`)
+    body.push(`<text class="soft" x="${box.left - 8}" y="${y + 4}" text-anchor="end">${short(value)}</text>`)
+  }
+  for (const value of xs.length <= 12 ? xs : ticks(xs, xScale)) {
+    const x = onX(value)
+    body.push(
+      `<text class="soft" x="${x}" y="${box.bottom + 20}" text-anchor="middle">${short(value)}</text>`,
+    )
+  }
+  body.push(`<path class="axis" d="M${box.left} ${box.top}V${box.bottom}H${box.right}"/>`)
+  const middle = (box.left + box.right) / 2
+  body.push(`<text x="${middle}" y="${box.bottom + 42}" text-anchor="middle">${escaped(xLabel)}</text>`)
+  series.forEach(({ points }, n) => {
+    const known = points.filter(({ y }) => Number.isFinite(y))
+    const path = known.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${onX(Number(x))} ${onY(y)}`).join('')
+    const dash = DASHES[n % INKS] === '' ? '' : ` stroke-dasharray="${DASHES[n % INKS]}"`
+    body.push(`<path class="line s${n % INKS}"${dash} d="${path}"/>`)
+    for (const { x, y } of known) body.push(mark(n, onX(Number(x)), onY(y)))
+  })
+  if (series.length > 1) body.push(legend(series, 66, true))
+  return page(title, yLabel, box.bottom + 56, body)
+}
+
+function page(title: string, yLabel: string, height: number, body: readonly string[]): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img">
+<title>${escaped(title)}</title>
+<style>${STYLE}</style>
+<rect class="page" width="${WIDTH}" height="${height}"/>
+<text class="title" x="16" y="24">${escaped(title)}</text>
+<text class="soft" x="16" y="43">${escaped(yLabel)}</text>
+${body.join('\n')}
+</svg>
+`
+}
+
+function legend(series: readonly Series[], y: number, isLine = false): string {
+  let x = 16
+  return series
+    .map(({ name }, n) => {
+      const dash = DASHES[n % INKS] === '' ? '' : ` stroke-dasharray="${DASHES[n % INKS]}"`
+      const sample = isLine
+        ? `<path class="line s${n % INKS}"${dash} d="M${x} ${y - 4}h24"/>${mark(n, x + 12, y - 4)}`
+        : `<rect class="s${n % INKS}" x="${x}" y="${y - 10}" width="24" height="10"/>`
+      const text = `<text x="${x + 30}" y="${y}">${escaped(name)}</text>`
+      x += 46 + name.length * 7.4
+      return sample + text
+    })
+    .join('\n')
+}
+
+/** A sign of its own for each line: circle, square, triangle. */
+function mark(n: number, x: number, y: number): string {
+  const ink = `class="s${n % INKS}"`
+  if (n % 3 === 0) return `<circle ${ink} cx="${x}" cy="${y}" r="3.5"/>`
+  if (n % 3 === 1) return `<rect ${ink} x="${x - 3.5}" y="${y - 3.5}" width="7" height="7"/>`
+  return `<path ${ink} d="M${x} ${y - 4.5}l4.5 8h-9z"/>`
+}
+
+function scale(
+  values: readonly number[],
+  kind: Plot['xScale'],
+  [from, to]: readonly [number, number],
+  fromZero: boolean,
+): (value: number) => number {
+  const of = (value: number): number => (kind === 'log' ? Math.log10(Math.max(value, 1e-9)) : value)
+  const low = fromZero ? 0 : Math.min(...values.map(of))
+  const high = Math.max(...values.map(of))
+  const span = high - low || 1
+  return (value) => Math.round((from + ((of(value) - low) / span) * (to - from)) * 10) / 10
+}
+
+function ticks(values: readonly number[], kind: Plot['yScale']): number[] {
+  const high = Math.max(...values)
+  const low = Math.min(...values)
+  if (kind === 'log') {
+    const first = Math.ceil(Math.log10(Math.max(low, 1e-9)) - 1e-9)
+    const last = Math.floor(Math.log10(high) + 1e-9)
+    return Array.from({ length: Math.max(0, last - first + 1) }, (_, n) => 10 ** (first + n))
+  }
+  if (!(high > 0)) return [0]
+  const rough = high / 5
+  const unit = 10 ** Math.floor(Math.log10(rough))
+  const step = [1, 2, 5, 10].map((n) => n * unit).find((n) => n >= rough) ?? unit
+  return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, n) => n * step)
+}
+
+/** `12.3M`, `45k`, `1.25`. */
+function short(value: number): string {
+  const size = Math.abs(value)
+  if (size >= 1e6) return `${Number((value / 1e6).toPrecision(3))}M`
+  if (size >= 1e4) return `${Number((value / 1e3).toPrecision(3))}k`
+  return String(Number(value.toPrecision(3)))
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }

@@ -1,7 +1,12 @@
 // Rowlock as users get it: built by tsc, not transformed on the fly, which would cost each closure a call. Children
 // import it from here; main has built it (`build.ts`) before the first child starts.
 
-const from = <T>(path: string): Promise<T> => import(new URL(`../dist/${path}`, import.meta.url).href)
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { BUILD_VARIABLE } from './build.ts'
+
+const from = <T>(path: string): Promise<T> =>
+  import(pathToFileURL(join(process.env[BUILD_VARIABLE] ?? '', path)).href)
 
 /** What `import … from 'rowlock'` gives. */
 export const rowlock = await from<typeof import('../../src/index.ts')>('index.js')

@@ -2,6 +2,7 @@
 // module that runs in a child process of its own (`child.ts`), so the list of scenarios needs no peer installed.
 
 import type { Plot } from './plot.ts'
+import type { BenchRedis } from './redis.ts'
 import type { BenchServer, ServerOptions } from './server.ts'
 
 /** One file of `bench/scenarios/`, named as its file is, exports one as `scenario`. */
@@ -25,6 +26,8 @@ export interface Bench {
   readonly rounds: number
   /** A server of this run's own; the same options get the same server. Stopped and removed at the end of the run. */
   server(options?: ServerOptions): Promise<BenchServer>
+  /** A Redis of this run's own. Undefined when it is not installed here. */
+  redis(options: { readonly aof: boolean }): Promise<BenchRedis | undefined>
   /** Progress, on stderr. */
   say(line: string): void
 }

@@ -1,0 +1,165 @@
+// `npm run bench -- <scenario> [--quick] [--json] [--rounds n]`: measures, writes what it measured to bench/results/, and
+// makes bench/RESULTS.md anew from all that is there.
+
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline/promises'
+import { fileURLToPath } from 'node:url'
+import { type Asked, asked, HELP } from './kit/asked.ts'
+import { build } from './kit/build.ts'
+import { installPeers } from './kit/install.ts'
+import { machine } from './kit/machine.ts'
+import { type BenchRedis, startRedis } from './kit/redis.ts'
+import { type Recorded, writeReport } from './kit/report.ts'
+import type { Bench, Scenario } from './kit/scenario.ts'
+import { type BenchServer, startServer } from './kit/server.ts'
+
+const FOLDER = fileURLToPath(new URL('./', import.meta.url))
+const QUICK_ROUNDS = 2
+const ROUNDS = 5
+
+const say = (line: string): void => {
+  process.stderr.write(`${line}\n`)
+}
+
+const names = readdirSync(join(FOLDER, 'scenarios'))
+  .filter((file) => file.endsWith('.ts'))
+  .map((file) => file.slice(0, -'.ts'.length))
+  .sort()
+
+const question = asked(process.argv.slice(2), names)
+if (question.kind === 'wrong') {
+  say(question.why)
+  process.exit(2)
+}
+if (question.kind === 'list') {
+  const lines = await Promise.all(
+    names.map(async (name) => `  ${name.padEnd(10)} ${(await load(name)).title}`),
+  )
+  process.stdout.write(
+    `${HELP}\n${lines.join('\n')}\n  ${'all'.padEnd(10)} each of them, one after the other\n`,
+  )
+  process.exit(0)
+}
+if (question.kind === 'report') {
+  writeReport(FOLDER)
+  process.exit(0)
+}
+
+installPeers(FOLDER, say)
+build(say)
+let failed = false
+for (const name of question.names) {
+  try {
+    await one(await load(name), question)
+  } catch (error) {
+    if (question.names.length === 1) throw error
+    failed = true
+    say(`${name} failed: ${String((error as Error).stack ?? error)}`)
+  }
+}
+process.exit(failed ? 1 : 0)
+
+async function load(name: string): Promise<Scenario> {
+  return (await import(new URL(`./scenarios/${name}.ts`, import.meta.url).href)).scenario
+}
+
+async function one(scenario: Scenario, { quick, json, rounds, yes, major }: Asked): Promise<void> {
+  if (scenario.needs !== undefined && !quick && !yes && !(await agreed(scenario))) {
+    say(`${scenario.name} was not run: it needs ${scenario.needs}; --yes says that this is all right`)
+    return
+  }
+  const kept = keeper(major)
+  const bench: Bench = {
+    quick,
+    rounds: rounds ?? (quick ? QUICK_ROUNDS : (scenario.rounds ?? ROUNDS)),
+    server: kept.server,
+    redis: kept.redis,
+    say,
+  }
+  const began = performance.now()
+  try {
+    say(`${scenario.name}: ${bench.rounds} rounds${quick ? ', quick' : ''}`)
+    const result = await scenario.run(bench)
+    const recorded: Recorded = {
+      scenario: scenario.name,
+      title: scenario.title,
+      how: scenario.how,
+      quick,
+      rounds: bench.rounds,
+      date: new Date().toISOString(),
+      tookS: Math.round((performance.now() - began) / 1000),
+      machine: machine(),
+      ...(await kept.versions()),
+      result,
+    }
+    const folder = join(FOLDER, 'results')
+    mkdirSync(folder, { recursive: true })
+    const file = join(folder, `${scenario.name}${quick ? '.quick' : ''}.json`)
+    writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`)
+    writeReport(FOLDER)
+    const { ours, peers, ratios, counted } = result
+    if (json) {
+      const line = { scenario: scenario.name, rounds: bench.rounds, ours, peers, ratios, counted }
+      process.stdout.write(`${JSON.stringify(line)}\n`)
+    } else {
+      process.stdout.write(`${kept.text(recorded)}\n`)
+    }
+  } finally {
+    await kept.stop()
+  }
+}
+
+async function agreed({ name, needs }: Scenario): Promise<boolean> {
+  if (!process.stdin.isTTY) return false
+  const ask = createInterface({ input: process.stdin, output: process.stderr })
+  const answer = await ask.question(`${name} needs ${needs}. Run it? [y/N] `)
+  ask.close()
+  return /^y(es)?$/i.test(answer.trim())
+}
+
+/** Servers of one scenario: started when first asked for, stopped at its end and at that of the process. */
+function keeper(major: number) {
+  const servers = new Map<string, Promise<BenchServer>>()
+  const redises = new Map<boolean, Promise<BenchRedis | undefined>>()
+  const stop = async (): Promise<void> => {
+    for (const server of servers.values()) await (await server).stop()
+    for (const redis of redises.values()) await (await redis)?.stop()
+    servers.clear()
+    redises.clear()
+  }
+  const onSignal = (): void => {
+    void stop().finally(() => process.exit(130))
+  }
+  process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
+  return {
+    server(options: Parameters<Bench['server']>[0] = {}): Promise<BenchServer> {
+      const key = JSON.stringify(options)
+      const known = servers.get(key) ?? startServer({ major, ...options })
+      servers.set(key, known)
+      return known
+    },
+    redis({ aof }: { readonly aof: boolean }): Promise<BenchRedis | undefined> {
+      const known = redises.get(aof) ?? startRedis({ aof })
+      redises.set(aof, known)
+      return known
+    },
+    async versions(): Promise<Pick<Recorded, 'servers'>> {
+      const postgres = await Promise.all([...servers.values()])
+      const redis = await Promise.all([...redises.values()])
+      return {
+        servers: [
+          ...postgres.map(({ version, settings }) => ({ name: `PostgreSQL ${version}`, settings })),
+          ...redis.flatMap((each) =>
+            each === undefined ? [] : [{ name: `Redis ${each.version}`, settings: {} }],
+          ),
+        ],
+      }
+    },
+    text: (recorded: Recorded): string => JSON.stringify(recorded.result.ratios, null, 2),
+    async stop() {
+      process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal)
+      await stop()
+    },
+  }
+}

@@ -1,0 +1,55 @@
+// Rowlock's verbs without handlers: a loop that claims 500 and finishes 500, as one would use pg-boss's fetch.
+
+import { randomUUID } from 'node:crypto'
+import { verbs } from '../kit/rowlock.ts'
+import { handledMany, tellProgress } from './handled.ts'
+import { rowlockPeer } from './rowlock-worker.ts'
+
+const BATCH = 500
+const TIMEOUT_MS = 60_000
+const base = rowlockPeer({
+  configuration: 'No worker: a loop of claim (500) and finish (500) over one connection; history kept.',
+})
+let database: InstanceType<typeof verbs.Database> | undefined
+let over = false
+let looping: Promise<void> | undefined
+
+async function loop(): Promise<void> {
+  const workerId = randomUUID()
+  await verbs.register(database!, workerId, TIMEOUT_MS, {}, TIMEOUT_MS)
+  const wants = [{ queue: 'default', limit: BATCH, kinds: ['noop'] }]
+  while (!over) {
+    const { jobs } = await verbs.claim(database!, workerId, wants, null, TIMEOUT_MS)
+    if (jobs.length === 0) {
+      await new Promise((resolve) => setTimeout(resolve, 2))
+      continue
+    }
+    const outcomes = jobs.map(({ id, claimId, attempt }) => ({
+      verb: 'complete' as const,
+      id,
+      claim_id: claimId,
+      attempt,
+      ran_ms: 0,
+    }))
+    await verbs.finish(database!, outcomes, TIMEOUT_MS)
+    handledMany(jobs.length)
+  }
+}
+
+export const peer = {
+  ...base,
+  async open(place: { url: string }) {
+    await base.open(place)
+    database = new verbs.Database({ connectionString: place.url, maxConnections: 2 })
+  },
+  async work() {
+    tellProgress()
+    looping = loop()
+  },
+  async close() {
+    over = true
+    await looping
+    await database?.close()
+    await base.close()
+  },
+}

@@ -1,0 +1,58 @@
+// A reference: the same claim and finish, 500 at a time, in a loop inside the server, with a commit after each. Nothing
+// travels, nothing is decoded, no handler runs: what any client can reach at the most.
+
+import { randomUUID } from 'node:crypto'
+import type pg from 'pg'
+import { verbs } from '../kit/rowlock.ts'
+import { handledMany, tellProgress } from './handled.ts'
+import { rowlockPeer } from './rowlock-worker.ts'
+import { connected } from './shape.ts'
+
+const base = rowlockPeer({
+  configuration:
+    'A DO block: claim (500), commit, finish (500), commit, until nothing is left; history kept.',
+})
+let session: pg.Client
+let url = ''
+let looping: Promise<void> | undefined
+
+export const peer = {
+  ...base,
+  async open(place: { url: string }) {
+    await base.open(place)
+    url = place.url
+    session = await connected(place)
+  },
+  async work() {
+    const database = new verbs.Database({ connectionString: url })
+    const workerId = randomUUID()
+    await verbs.register(database, workerId, 600_000, {}, 60_000)
+    await database.close()
+    tellProgress()
+    // Placeholders are not allowed in DO. The claim's row ends with its jobs' ids: [id, …], and names its claim once.
+    looping = session
+      .query(`do $$
+        declare
+          v_claim json;
+          v_done jsonb;
+        begin
+          loop
+            v_claim := rowlock.claim('${workerId}', '[{"queue": "default", "limit": 500, "kinds": ["noop"]}]');
+            commit;
+            select jsonb_build_object('complete', jsonb_agg(jsonb_build_object(
+                     'id', j ->> 0, 'claim_id', v_claim ->> 'claim_id', 'ran_ms', 0)))
+              into v_done
+              from json_array_elements(v_claim -> 'jobs') as j;
+            exit when v_done -> 'complete' = 'null';
+            perform rowlock.finish(v_done);
+            commit;
+          end loop;
+        end $$`)
+      .then(() => handledMany(Number.POSITIVE_INFINITY))
+  },
+  async close() {
+    await looping
+    await session.end()
+    await base.close()
+  },
+}
