@@ -31,6 +31,8 @@ export interface ChaosOptions {
   readonly workers?: number
   /** Of each producer, between two calls. Unit: ms, default 60. */
   readonly pauseMs?: number
+  /** From the last healing everything ends within this. Unit: ms, default BOUND_MS; more where others use the machine. */
+  readonly boundMs?: number
   /** Is told each act as a line of JSON, and what came of it. */
   readonly log?: (line: string) => void
   /** Runs before anything else, on the migrated database: to break it on purpose. */
@@ -118,7 +120,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await heal(context, log)
     await crew.calm()
     log(`# healed`)
-    const { drainedMs, unfinished } = await untilDrained(stage, BOUND_MS, log)
+    const { drainedMs, unfinished } = await untilDrained(stage, options.boundMs ?? BOUND_MS, log)
     log(`# drained after ${drainedMs} ms, ${unfinished} beyond the bound`)
     await crew.stop()
     await rowlock.close()

@@ -88,8 +88,15 @@ function sweep(): void {
     try {
       process.kill(Number(pid), 0)
     } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ESRCH') continue
-      rmSync(join(tmpdir(), name), { recursive: true, force: true })
+      if ((error as NodeJS.ErrnoException).code === 'ESRCH') remove(join(tmpdir(), name))
     }
+  }
+}
+
+function remove(path: string): void {
+  try {
+    rmSync(path, { recursive: true, force: true })
+  } catch {
+    // Another user's, or its server is still on its way out; left to the next run.
   }
 }

@@ -25,7 +25,7 @@ export interface Member {
 const WORKER = fileURLToPath(new URL('./worker.ts', import.meta.url))
 const SKEW = new URL('./skew.mjs', import.meta.url).href
 const RESPAWN_AFTER_MS = 200
-const STOP_WITHIN_MS = 20_000
+const STOP_WITHIN_MS = 60_000
 
 interface Process extends Member {
   readonly child: ChildProcess

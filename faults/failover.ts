@@ -26,6 +26,8 @@ export interface FailoverOptions extends PairOptions {
   readonly loadMs: number
   /** How long replication was behind when the primary died. Unit: ms; for asynchronous pairs. */
   readonly behindMs?: number
+  /** From the end of the load everything ends within this. Unit: ms, default BOUND_MS. */
+  readonly boundMs?: number
   readonly log?: (line: string) => void
 }
 
@@ -117,7 +119,7 @@ export async function runFailover(options: FailoverOptions): Promise<FailoverRes
     await stopProducers()
     stopProducers = async () => {}
     await crew.calm()
-    const { drainedMs, unfinished } = await untilDrained(stage, BOUND_MS, log)
+    const { drainedMs, unfinished } = await untilDrained(stage, options.boundMs ?? BOUND_MS, log)
     const survivors = crew.members.filter(({ pid }) => before.includes(pid)).length
     await crew.stop()
     await rowlock.close()

@@ -154,7 +154,7 @@ export class Trial {
       logger: { debug() {}, info() {}, warn() {}, error() {} },
     })
     await worker.start()
-    const { unfinished } = await untilDrained(this.#stage, 30_000)
+    const { unfinished } = await untilDrained(this.#stage, 120_000)
     await worker.stop()
     await rowlock.close()
     await ledger.close()

@@ -17,9 +17,7 @@ const job = defineJob<number>('job')
 const MAX = 40
 const WORKERS = 6
 
-test('six workers of 50 slots that start at once come up under a small max_connections', {
-  timeout: 60_000,
-}, async () => {
+test('six workers of 50 slots that start at once come up under a small max_connections', async () => {
   const dataDir = mkdtempSync(join(tmpdir(), 'rowlock-scarce-'))
   const settings = { max_connections: MAX, superuser_reserved_connections: 3 }
   const server = await startEmbedded({ dataDir, ...programs(), fsync: false, settings })
@@ -68,21 +66,21 @@ test('six workers of 50 slots that start at once come up under a small max_conne
     await Promise.all(workers.map((worker) => worker.start()))
     await until('somebody was refused', () => errors.length > 0)
     await Promise.all(crowd.splice(0).map((one) => one.end()))
-    await until(
-      'all have a lease and listen',
-      () => workers.every(({ status }) => status.workerId !== null && status.listening),
-      { withinMs: 40_000 },
+    await until('all have a lease and listen', () =>
+      workers.every(({ status }) => status.workerId !== null && status.listening),
     )
     await until('all is done', async () => {
       const live = 'select from rowlock.waiting union all select from rowlock.running'
       return (await admin.query(live)).rows.length === 0
     })
     expect(seen.size).toBe(all.length)
-    const { rows } = await admin.query(
-      `select count(*)::integer as n from pg_stat_activity where application_name like 'rowlock %'`,
-    )
-    // Three to work, one to beat, one to listen: however many slots there are.
-    expect(rows[0].n).toBeLessThanOrEqual(WORKERS * 5)
+    // Three to work, one to beat, one to listen: however many slots there are. One that was given up may take a moment.
+    await until('each has five sessions at most', async () => {
+      const { rows } = await admin.query(
+        `select count(*)::integer as n from pg_stat_activity where application_name like 'rowlock %'`,
+      )
+      return rows[0].n <= WORKERS * 5
+    })
   } finally {
     await Promise.all(crowd.map((one) => one.end().catch(() => {})))
     await Promise.all(workers.map((worker) => worker.stop({ grace: 0 })))
@@ -121,8 +119,14 @@ test('connections that are made too late are given up, again and again, and none
     }
     proxy.delay(0)
     await until('what was half made is gone', async () => (await sessions()) <= 4 && pool.totalCount <= 4)
-    expect(await Promise.all([1, 2, 3, 4].map((n) => rowlock.enqueue(job, n)))).toHaveLength(4)
-    expect(await sessions()).toBeLessThanOrEqual(4)
+    // 150 ms are little on a busy machine, also where nothing is in the way.
+    await until('all four places are free', async () => {
+      const held = await Promise.allSettled([1, 2, 3, 4].map(() => pool.connect()))
+      for (const one of held) if (one.status === 'fulfilled') one.value.release()
+      return held.every(({ status }) => status === 'fulfilled')
+    })
+    await rowlock.enqueue(job, 1)
+    await until('no session is left over', async () => (await sessions()) <= 4)
     expect(pool.waitingCount).toBe(0)
     await until('the sockets as well', () => proxy.open <= 4)
   } finally {

@@ -30,7 +30,7 @@ function tell(
 }
 
 describe('under load', () => {
-  const load = { programs: programs(), loadMs: IS_LONG ? 4_000 : 1_500 }
+  const load = { programs: programs(), loadMs: IS_LONG ? 4_000 : 1_500, boundMs: 60_000 }
 
   test(
     'F01: a synchronous standby with both hosts in the address: nothing is lost, no job has two owners',

@@ -45,7 +45,9 @@ test('of ten queues one has 100,000 jobs: those of the others start among its fi
     const since = order.length
     const all = await rig.rowlock.enqueueMany(names.map((queue) => job.with(round, { queue })))
     for (const { id } of all) await rig.becomes(id, 'done')
-    const mine = order.slice(since)
+    // Up to the last of them: how long it took us to look is no matter.
+    const last = order.findLastIndex((queue) => queue !== 'great')
+    const mine = order.slice(since, last + 1)
     for (const name of names) expect(mine).toContain(name)
     expect(mine.filter((queue) => queue === 'great').length).toBeLessThan(1_500)
   }

@@ -98,7 +98,7 @@ async function lives(rowlock: Rowlock): Promise<void> {
       }),
     ],
     poll: 50,
-    lease: '5s',
+    lease: '1m',
     heartbeat: 100,
     maintenance: 100,
     logger: silent,
@@ -176,7 +176,7 @@ test('a worker of a role that is made read only for a while waits, and its resul
       }),
     ],
     poll: 50,
-    lease: '20s',
+    lease: '2m',
     logger: silent,
   })
   workers.push(worker)

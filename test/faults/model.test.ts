@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => db.drop())
 
 test('after every step of a random history the queue is what the model says', {
-  timeout: WITHIN_MS * 2,
+  timeout: WITHIN_MS * 2 + 60_000,
 }, async () => {
   // A clock ahead of the server's: whatever reads another one is seen.
   const began = Date.parse('2031-03-01T00:00:00Z')
@@ -55,8 +55,9 @@ test('after every step of a random history the queue is what the model says', {
     endOnFailure: IS_MUTANT,
   })
   console.log(`model: ${details.numRuns} histories, ${steps} steps`)
-  if (!details.failed || details.interrupted) return
-  const [list] = details.counterexample!
+  // One that was found counts, also when the time was over before it was made small.
+  if (details.counterexample === null) return expect(details.numRuns).toBeGreaterThan(0)
+  const [list] = details.counterexample
   const replay = JSON.stringify({
     seed: details.seed,
     path: details.counterexamplePath,

@@ -5,6 +5,7 @@ import type pg from 'pg'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { fill, type Hand, held, register, verb } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
 
 let db: TestRowlock
 let hand: Hand
@@ -13,6 +14,9 @@ beforeAll(async () => {
   db = await rowlockDatabase('old snapshot')
   hand = await register(db)
   session = await db.session()
+  // What is counted is what these tests do: an autovacuum would tidy, and an analyze keep a snapshot of its own.
+  for (const table of ['waiting', 'running'])
+    await db.sql(`alter table rowlock.${table} set (autovacuum_enabled = off)`)
 })
 afterAll(() => db.drop())
 
@@ -65,10 +69,13 @@ test('a claim from the frontier reads what it would without one; a full look doe
   // Who holds it is no secret: the health query of the docs names the session.
   const [holder] = await db.sql(
     `select pid from pg_stat_activity where backend_xmin is not null and datname = current_database()
-      and pid <> pg_backend_pid() order by age(backend_xmin) desc limit 1`,
+      and pid <> pg_backend_pid() and backend_type = 'client backend' order by age(backend_xmin) desc limit 1`,
   )
   expect(holder.pid).toBe((old as unknown as { processID: number }).processID)
   await old.query('rollback')
-  await db.sql('vacuum rowlock.waiting')
-  expect(await blocks()).toBeLessThan(clean * 2)
+  // Whoever else reads this database at the moment holds up a vacuum too.
+  await until('a vacuum has tidied', async () => {
+    await db.sql('vacuum rowlock.waiting')
+    return (await blocks()) < clean * 2
+  })
 })
