@@ -227,7 +227,7 @@ test('a table that somebody holds is waited for, in short turns that let others 
     transaction: true,
     sql: 'alter table rowlock.waiting add column try integer;',
   }
-  const holder = new pg.Client({ connectionString: at.url })
+  const holder = new pg.Client({ connectionString: at.direct })
   holder.on('error', () => {})
   await holder.connect()
   await holder.query('begin; lock table rowlock.waiting in access share mode')

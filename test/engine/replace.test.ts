@@ -143,7 +143,7 @@ create index concurrently if not exists "waiting Kind try" on rowlock.waiting (k
     await at.admin(`create schema rowlock authorization ${new URL(url).username}`)
     await migrate(at.database({ url }))
     // A build waits for every transaction that has a snapshot.
-    const old = new pg.Client({ connectionString: at.url })
+    const old = new pg.Client({ connectionString: at.direct })
     old.on('error', () => {})
     await old.connect()
     await old.query('begin isolation level repeatable read')

@@ -33,7 +33,7 @@ afterEach(async () => {
 })
 
 async function connected(): Promise<pg.Client> {
-  const client = new pg.Client({ connectionString: at.url })
+  const client = new pg.Client({ connectionString: at.direct })
   client.on('error', () => {})
   await client.connect()
   return client

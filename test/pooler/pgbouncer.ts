@@ -22,28 +22,40 @@ export function findBouncer(): string | undefined {
   return folders.map((folder) => join(folder, 'pgbouncer')).find((path) => existsSync(path))
 }
 
-export async function startBouncer(program: string, url: string, poolSize: number): Promise<Bouncer> {
+/** How a pooler is set up besides the size of its pools. */
+interface BouncerOptions {
+  /** Every client is let in as itself, by the password it has on the server; else all are one user of the server. */
+  readonly asThemselves?: boolean
+}
+
+export async function startBouncer(
+  program: string,
+  url: string,
+  poolSize: number,
+  { asThemselves = false }: BouncerOptions = {},
+): Promise<Bouncer> {
   const target = new URL(url)
   const folder = mkdtempSync(join(tmpdir(), 'rowlock-pgbouncer-'))
   const port = await freePort()
   const user = decodeURIComponent(target.username)
-  writeFileSync(join(folder, 'users'), `"${user}" "${decodeURIComponent(target.password)}"\n`)
+  const password = decodeURIComponent(target.password)
+  writeFileSync(join(folder, 'users'), `"${user}" "${password}"\n`)
   writeFileSync(
     join(folder, 'ini'),
     `[databases]
-* = host=${target.hostname} port=${target.port}
+* = host=${target.hostname} port=${target.port} ${asThemselves ? `auth_user=${user}` : `user=${user} password=${password}`}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
-auth_type = any
+auth_type = ${asThemselves ? 'scram-sha-256' : 'any'}
 auth_file = ${join(folder, 'users')}
 pool_mode = transaction
 default_pool_size = ${poolSize}
-max_client_conn = 200
+max_client_conn = 500
 admin_users = ${user}
 server_tls_sslmode = disable
-`.replace('* = host', `* = user=${user} password=${decodeURIComponent(target.password)} host`),
+`,
   )
   const args = [join(folder, 'ini')]
   // It refuses to run as root.

@@ -7,7 +7,10 @@ import { TEMPLATE } from './template.ts'
 
 /** A database with Rowlock in it, gone after the test file. */
 export interface TestRowlock {
+  /** How Rowlock gets to it; through the pooler of the run, when there is one. */
   readonly url: string
+  /** How a test gets to it that looks at sessions, or needs one of its own. */
+  readonly direct: string
   readonly database: Database
   readonly pool: pg.Pool
   /** Run SQL as the owner and get the rows. */
@@ -16,13 +19,13 @@ export interface TestRowlock {
   value<T = any>(text: string, values?: unknown[]): Promise<T>
   /** The SQLSTATE that a statement is refused with, or null when it is not. */
   refusal(text: string, values?: unknown[]): Promise<string | null>
-  /** A connection of its own, for transactions. Ended with the database. */
+  /** A direct connection of its own, for transactions. Ended with the database. */
   session(): Promise<pg.Client>
   drop(): Promise<void>
 }
 
 export async function rowlockDatabase(name = 'test'): Promise<TestRowlock> {
-  const { url, drop } = await createDatabase(name, { template: TEMPLATE })
+  const { url, direct, drop } = await createDatabase(name, { template: TEMPLATE })
   const pool = new pg.Pool({ connectionString: url, max: 10 })
   pool.on('error', () => {})
   const database = new Database({ connectionString: url })
@@ -30,6 +33,7 @@ export async function rowlockDatabase(name = 'test'): Promise<TestRowlock> {
   const sql = async (text: string, values?: unknown[]) => (await pool.query(text, values as any[])).rows
   return {
     url,
+    direct,
     database,
     pool,
     sql,
@@ -46,7 +50,7 @@ export async function rowlockDatabase(name = 'test'): Promise<TestRowlock> {
       }
     },
     async session() {
-      const client = new pg.Client({ connectionString: url })
+      const client = new pg.Client({ connectionString: direct })
       client.on('error', () => {})
       await client.connect()
       sessions.push(client)

@@ -1,19 +1,23 @@
 // Runs one PostgreSQL for a whole run of the tests, and leaves nothing behind: no process, no folder.
 //
 // ROWLOCK_TEST_URL names a server to use instead (as superuser), ROWLOCK_TEST_TEMPLATE a template on it; PG_MAJOR
-// picks another major, 14 to 17.
+// picks another major, 14 to 17. ROWLOCK_TEST_POOLER=1 puts PgBouncer in transaction mode, two connections a database
+// and role, between Rowlock and the server (pooler.ts says which tests cannot go that way).
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EmbeddedServer, startEmbedded } from 'rowlock/embedded'
 import type { TestProject } from 'vitest/node'
+import { type Bouncer, findBouncer, startBouncer } from '../pooler/pgbouncer.ts'
 import { programs } from './majors.ts'
 import { makeTemplate } from './template.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
     adminUrl: string
+    /** Empty: there is none. */
+    poolerUrl: string
   }
 }
 
@@ -28,12 +32,33 @@ const SETTINGS = {
 
 let server: EmbeddedServer | undefined
 let folder: string | undefined
+let bouncer: Bouncer | undefined
 
 export async function setup(project: TestProject): Promise<void> {
+  const adminUrl = await startServer()
+  try {
+    bouncer = await startPooler(adminUrl)
+  } catch (error) {
+    await teardown()
+    throw error
+  }
+  project.provide('adminUrl', adminUrl)
+  project.provide('poolerUrl', bouncer?.url ?? '')
+}
+
+async function startPooler(adminUrl: string): Promise<Bouncer | undefined> {
+  if (process.env.ROWLOCK_TEST_POOLER !== '1') return undefined
+  const program = findBouncer()
+  if (program === undefined) throw new Error('ROWLOCK_TEST_POOLER: PgBouncer is not installed')
+  return startBouncer(program, adminUrl, 2, { asThemselves: true })
+}
+
+/** Answers the URL of its superuser. */
+async function startServer(): Promise<string> {
   const url = process.env.ROWLOCK_TEST_URL
   if (url) {
     if (!process.env.ROWLOCK_TEST_TEMPLATE) await makeTemplate(url)
-    return project.provide('adminUrl', url)
+    return url
   }
   sweep()
   folder = mkdtempSync(join(tmpdir(), `rowlock-test-${process.pid}-`))
@@ -49,10 +74,11 @@ export async function setup(project: TestProject): Promise<void> {
     await teardown()
     throw error
   }
-  project.provide('adminUrl', server.url)
+  return server.url
 }
 
 export async function teardown(): Promise<void> {
+  await bouncer?.stop()
   await server?.stop()
   if (folder) rmSync(folder, { recursive: true, force: true })
 }

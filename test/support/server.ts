@@ -7,7 +7,10 @@ import type {} from './global.ts'
 
 /** A database that exists until it is dropped. */
 export interface TestDatabase {
+  /** How Rowlock gets to it: through the pooler of the run, when there is one (ROWLOCK_TEST_POOLER). */
   readonly url: string
+  /** How a test gets to it that looks on, holds a row, or needs a session of its own. */
+  readonly direct: string
   readonly name: string
   /** Drop it, ending whatever is still connected. */
   drop(): Promise<void>
@@ -18,6 +21,9 @@ export function adminUrl(): string {
   return inject('adminUrl')
 }
 
+/** Whether everything goes through PgBouncer in transaction mode: LISTEN is not heard then. */
+export const isPooled = (): boolean => inject('poolerUrl') !== ''
+
 /** Make a database. Its name starts with the given one and is unique, also on a server that runs share. */
 export async function createDatabase(
   name = 'test',
@@ -27,10 +33,10 @@ export async function createDatabase(
   const unique = `${stem.slice(0, 40)}_${randomBytes(5).toString('hex')}`
   const copied = template === undefined ? '' : ` template ${pg.escapeIdentifier(template)}`
   await administer(`create database ${unique}${copied}`)
-  const url = new URL(adminUrl())
-  url.pathname = `/${unique}`
+  const within = (server: string) => Object.assign(new URL(server), { pathname: `/${unique}` }).href
   return {
-    url: url.href,
+    url: within(isPooled() ? inject('poolerUrl') : adminUrl()),
+    direct: within(adminUrl()),
     name: unique,
     drop: () => administer(`drop database if exists ${unique} with (force)`),
   }
