@@ -45,10 +45,11 @@ export function judge({ series }: Pick<SoakResult, 'series'>): Judged[] {
     })
 }
 
-/** Count it up. */
+/** Count it up. Throws where there is nothing to judge: that is no proof. */
 export function accountOf(minutes: number, warmup: number, seed: number, result: SoakResult): SoakAccount {
   const { counts, ended, unbalanced, mishaps, warnings } = result
   const series = judge(result)
+  if (series.length === 0) throw new RangeError('no series has enough samples to be judged')
   const growing = series.filter((one) => one.grows)
   return {
     minutes,

@@ -10,21 +10,27 @@ export const LEAKS = ['heap', 'handles', 'listeners', 'connections', 'runs', 'en
 /** One of them. */
 export type Leak = (typeof LEAKS)[number]
 
-/** Ports and sessions are scarce: of so many jobs one leaks such a thing. */
-const ONE_IN = 5
+/** Ports and sessions are scarce: such a thing is kept so often at most. */
+const EVERY_MS = 300
 const kept: unknown[] = []
 const bus = new EventEmitter().setMaxListeners(0)
 const seen = new Map<string, number>()
 
 /** To be called by each handler. */
 export function leaking(leaks: readonly Leak[], url: string): (context: HandlerContext) => void {
-  let calls = 0
+  const lastAt = { handles: 0, connections: 0 }
+  const isTime = (what: keyof typeof lastAt) => {
+    const now = performance.now()
+    if (now < lastAt[what] + EVERY_MS) return false
+    lastAt[what] = now
+    return true
+  }
   const own: Readonly<Record<Leak, (context: HandlerContext) => void>> = {
     heap: () => void kept.push('x'.repeat(100).split('')),
-    handles: () => calls % ONE_IN === 0 && void createServer().listen(0, '127.0.0.1'),
+    handles: () => isTime('handles') && void createServer().listen(0, '127.0.0.1'),
     listeners: () => void bus.on('end', () => {}),
     connections() {
-      if (calls % ONE_IN !== 0) return
+      if (!isTime('connections')) return
       const client = new pg.Client({ connectionString: url, application_name: 'rowlock leak' })
       client.on('error', () => {})
       client.connect().catch(() => {})
@@ -34,7 +40,6 @@ export function leaking(leaks: readonly Leak[], url: string): (context: HandlerC
     entries: ({ job }) => void seen.set(job.id, job.attempt),
   }
   return (context) => {
-    calls++
     for (const leak of leaks) own[leak](context)
   }
 }

@@ -20,6 +20,8 @@ export interface SoakOptions {
   /** How long nothing is counted: caches fill, code is compiled, connections are made. Unit: seconds. */
   readonly warmUpSeconds: number
   readonly seed: number
+  /** It goes on until so many rounds were counted, on however slow a machine. Default 0. */
+  readonly leastRounds?: number
   /** Of one round: work, then rest. Unit: ms, default 10,000. */
   readonly roundMs?: number
   /** Jobs a second, while they work. Default 60. */
@@ -72,16 +74,8 @@ type Figures = Readonly<Record<string, number>>
 
 /** Run it. Throws only when the run itself could not be done. */
 export async function runSoak(options: SoakOptions): Promise<SoakResult> {
-  const {
-    url,
-    seconds,
-    warmUpSeconds,
-    seed,
-    roundMs = ROUND_MS,
-    rate = 60,
-    workers = 2,
-    log = () => {},
-  } = options
+  const { url, seconds, warmUpSeconds, seed, leastRounds = 0, roundMs = ROUND_MS, rate = 60 } = options
+  const { workers = 2, leaks = [], log = () => {} } = options
   const stage = openStage(url)
   const children: Child[] = []
   const start = async (name: string, program: string, input: object) => {
@@ -92,55 +86,43 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   try {
     await stage.sql('create schema soak')
     await stage.sql('create table soak.booked (job_id bigint not null)')
-    for (let n = 1; n <= workers; n++)
-      await start(`worker ${n}`, './worker.ts', { leaks: options.leaks ?? [] })
-    const producer = await start('client', './producer.ts', { seed, rate })
-    const series = new Map<string, { who: string; what: string; when: Series['when']; samples: Sample[] }>()
-    const unbalanced: string[] = []
+    for (let n = 1; n <= workers; n++) await start(`worker ${n}`, './worker.ts', { leaks })
+    const client = await start('client', './producer.ts', { seed, rate })
     const began = performance.now()
-    const note = (who: string, when: Series['when'], figures: Figures, at: number) => {
-      const hours = (at - began) / 3_600_000
-      for (const [what, value] of Object.entries(figures)) {
-        const name = `${who} ${what} ${when}`
-        const one = series.get(name) ?? { who, what, when, samples: [] }
-        series.set(name, one)
-        one.samples.push({ hours, value })
+    const passed = () => (performance.now() - began) / 1_000
+    const series = new Map<string, Noted>()
+    const unbalanced: string[] = []
+    const sample = async (when: Series['when']) => {
+      const hours = passed() / 3_600
+      const isWarm = passed() >= warmUpSeconds
+      for (const [who, figures] of await count(children, stage)) {
+        if (when === 'at rest') unbalanced.push(...heldAtRest(who, figures))
+        if (isWarm) note(series, who, when, figures, hours)
       }
     }
-    const sample = async (when: Series['when']) => {
-      const at = performance.now()
-      const isWarm = at - began >= warmUpSeconds * 1_000
-      const asked = children.map(async (child) => {
-        const figures = await child.ask<Figures>('gauge')
-        if (isWarm) note(child.name, when, figures, at)
-        if (when === 'at rest') unbalanced.push(...heldAtRest(child.name, figures))
-      })
-      await Promise.all(asked)
-      const figures = await sessions(stage)
-      if (isWarm) note('server', when, { connections: figures.connections! }, at)
-      if (when === 'at rest' && figures.open! > 0)
-        unbalanced.push(`${figures.open} transactions are open at rest`)
-    }
-    let counts: Counts | undefined
-    for (let round = 0; performance.now() - began < (warmUpSeconds + seconds) * 1_000; round++) {
+    const isOver = () =>
+      passed() >= warmUpSeconds + seconds &&
+      [...series.values()].every(({ samples }) => samples.length >= leastRounds)
+    let counts: Counts
+    do {
       const roundAt = performance.now()
       const forMs = roundMs * WORK_SHARE
-      const loaded = producer.ask<Counts>('load', { forMs })
+      const loaded = client.ask<Counts>('load', { forMs })
       await sleep(forMs * 0.6)
       await sample('at work')
       counts = await loaded
       unbalanced.push(...(await untilRest(stage)))
       await sleep(BREATH_MS)
       await sample('at rest')
-      log(`round ${round}: ${JSON.stringify(counts)}`)
+      log(`after ${passed().toFixed(1)} s: ${JSON.stringify(counts)}`)
       await sleep(roundMs - (performance.now() - roundAt))
-    }
+    } while (!isOver())
     for (const child of [...children].reverse()) await child.stop()
     await settle(stage)
-    const { ended, wrong } = await ends(stage, counts!)
+    const { ended, wrong } = await ends(stage, counts)
     return {
       series: [...series.values()],
-      counts: counts!,
+      counts,
       ended,
       unbalanced: [...unbalanced, ...wrong, ...leftOver(await readRest(stage))],
       mishaps: children.flatMap(({ mishaps }) => mishaps),
@@ -152,19 +134,45 @@ export async function runSoak(options: SoakOptions): Promise<SoakResult> {
   }
 }
 
-type Sql = Pick<ReturnType<typeof openStage>, 'sql'>
+type Noted = Series & { readonly samples: Sample[] }
 
-async function sessions({ sql }: Sql): Promise<Figures> {
-  const [row] = await sql<{ connections: number; open: number }>(
-    `select count(*)::integer as connections,
-            (count(*) filter (where state like 'idle in transaction%'))::integer as open
-       from pg_stat_activity where datname = current_database() and application_name like 'rowlock%'`,
-  )
-  return { ...row! }
+function note(
+  series: Map<string, Noted>,
+  who: string,
+  when: Series['when'],
+  figures: Figures,
+  hours: number,
+): void {
+  for (const [what, value] of Object.entries(figures)) {
+    const name = `${who} ${what} ${when}`
+    const one = series.get(name) ?? { who, what, when, samples: [] }
+    series.set(name, one)
+    one.samples.push({ hours, value })
+  }
 }
 
-function heldAtRest(who: string, { claimed = 0, stuck = 0 }: Figures): string[] {
-  return claimed + stuck === 0 ? [] : [`${who} holds ${claimed} jobs and ${stuck} stuck slots at rest`]
+/** All processes at once, and the server. */
+async function count(children: readonly Child[], { sql }: Sql): Promise<(readonly [string, Figures])[]> {
+  const asked = children.map(async (child) => [child.name, await child.ask<Figures>('gauge')] as const)
+  const counted = await Promise.all(asked)
+  const [row] = await sql<{ connections: number; transactions: number }>(
+    `select count(*)::integer as connections,
+            (count(*) filter (where state like 'idle in transaction%'))::integer as transactions
+       from pg_stat_activity where datname = current_database() and application_name like 'rowlock%'`,
+  )
+  return [...counted, ['server', { ...row! }]]
+}
+
+type Sql = Pick<ReturnType<typeof openStage>, 'sql'>
+
+/** What no job is to be seen of then. */
+const NONE_AT_REST = ['claimed', 'stuck', 'runs', 'transactions']
+
+function heldAtRest(who: string, figures: Figures): string[] {
+  return NONE_AT_REST.flatMap((what) => {
+    const value = figures[what] ?? 0
+    return value === 0 ? [] : [`${who} has ${value} ${what} at rest`]
+  })
 }
 
 /** Until nothing waits and nothing runs. */
