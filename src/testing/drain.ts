@@ -70,21 +70,21 @@ export async function drain(rowlock: Rowlock, options: DrainOptions): Promise<Dr
     queues: Object.fromEntries(queues.map(({ queue }) => [queue, {}])),
     kinds: [...handlers.keys()],
   }
+  let installation = ''
   const runner: RunnerOptions = {
     database,
     transactions: users,
     timeoutMs: TIMEOUT_MS,
     middleware: options.middleware ?? [],
     logger: options.logger ?? stderrLogger,
-    installation: async () => {
-      const [row] = await database.query<{ id: string }>('select id::text as id from rowlock.installation')
-      return row!.id
-    },
+    installation: () => installation,
     onCommitted: () => {},
   }
   const drained: Drained = { done: 0, failed: 0, retried: 0, dead: 0, snoozed: 0, cancelled: 0 }
   try {
     await register(database, workerId, LEASE_MS, facts, TIMEOUT_MS)
+    const [row] = await database.query<{ id: string }>('select id::text as id from rowlock.installation')
+    installation = row!.id
     for (let jobs = 0; jobs < left; ) {
       const limit = Math.min(BATCH, left - jobs)
       const kinds = [...handlers.keys()]

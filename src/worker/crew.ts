@@ -164,7 +164,8 @@ export class Crew {
     this.#runs.add(run)
     let outcome: Outcome | null = null
     try {
-      outcome = (await this.#mayStart(run)) ? await runJob(run, runner) : handBack(job)
+      const mayStart = !this.slots.isAlone(job) || (await this.#putOnRecord(run))
+      outcome = mayStart ? await runJob(run, runner) : handBack(job)
     } catch (error) {
       // Whatever the handler did has its outcome: this is a fault of ours.
       outcome = handBack(job)
@@ -179,8 +180,7 @@ export class Crew {
   }
 
   /** A job that may take the process down is on record as started before it can. */
-  async #mayStart(run: Run): Promise<boolean> {
-    if (!this.slots.isAlone(run.job)) return true
+  async #putOnRecord(run: Run): Promise<boolean> {
     const { database, timeoutMs } = this.#options.runner
     const kept = await persist(run, () => start(database, [run.asStarted], timeoutMs))
     run.told = kept.has(run.job.id)

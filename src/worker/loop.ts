@@ -15,6 +15,8 @@ export class Loop {
   readonly #options: LoopOptions
   #running = false
   #timer: NodeJS.Timeout | undefined
+  /** The timer is that of a round which is due now. */
+  #isDue = false
   #inFlight: Promise<number | undefined> | undefined
   #nudged: 'lazy' | 'eager' | undefined
   #failures = 0
@@ -38,6 +40,7 @@ export class Loop {
     this.#running = false
     clearTimeout(this.#timer)
     this.#timer = undefined
+    this.#isDue = false
     await this.#inFlight?.catch(() => {})
   }
 
@@ -60,12 +63,15 @@ export class Loop {
   }
 
   #schedule(ms: number): void {
+    if (ms <= 0 && this.#isDue) return
     clearTimeout(this.#timer)
+    this.#isDue = ms <= 0
     this.#timer = setTimeout(() => void this.#round(), Math.min(ms, 2 ** 31 - 1))
   }
 
   async #round(): Promise<void> {
     this.#timer = undefined
+    this.#isDue = false
     let next: number
     try {
       next = (await this.runOnce()) ?? this.#options.everyMs

@@ -14,7 +14,7 @@ export interface RunnerOptions {
   readonly middleware: readonly HandlerMiddleware[]
   readonly logger: Logger
   /** The installation, part of idempotency keys. */
-  readonly installation: () => Promise<string>
+  readonly installation: () => string
   /** An outcome was committed in its handler's own transaction; `to` is the state its job went to. */
   readonly onCommitted: (outcome: Outcome, to: string) => void
 }

@@ -24,14 +24,15 @@ export async function runJob(run: Run, options: RunnerOptions): Promise<Outcome 
   try {
     const { database, timeoutMs, installation, logger } = options
     const raw = job.isLarge ? await persist(run, () => readPayload(database, job.id, timeoutMs)) : job.input
-    const input = await readInput(run, raw)
+    const input = handler.definition.input === undefined ? raw : await readInput(run, raw)
     if (run.abortReason !== undefined) throw run.abortReason
-    const context = makeContext(run, input, await installation(), logger)
+    const context = makeContext(run, input, installation(), logger)
     if (handler.transactional) {
       return await runInTransaction(run, context, options, (value) => outcomeOf(run, value, logger))
     }
     const value = await through(options.middleware, context, handler.run)
-    return await outcomeOf(run, value, logger)
+    const outcome = outcomeOf(run, value, logger)
+    return outcome instanceof Promise ? await outcome : outcome
   } catch (error) {
     return failureOf(run, error, options.logger)
   }
@@ -64,14 +65,23 @@ class Invalid extends Error {
 /** What the handler is given, without a transaction. */
 export function makeContext(run: Run, input: unknown, installation: string, logger: Logger): HandlerContext {
   const { job } = run
+  // Made when a handler asks for them: a short one often does not.
+  let asked: RunningJob | undefined
+  let log: Logger | undefined
   return {
     input,
-    job: publicJob(run),
+    get job() {
+      asked ??= publicJob(run)
+      return asked
+    },
     get signal() {
       return run.signal
     },
     idempotencyKey: job.idempotencyKey ?? `${installation}:${job.id}`,
-    log: withFields(logger, { jobId: job.id, kind: job.kind, queue: job.queue, attempt: job.attempt }),
+    get log() {
+      log ??= withFields(logger, { jobId: job.id, kind: job.kind, queue: job.queue, attempt: job.attempt })
+      return log
+    },
   }
 }
 

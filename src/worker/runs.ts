@@ -14,7 +14,7 @@ export interface Watch {
 
 /** The running jobs of a process, and the watch over their time. */
 export class Runs {
-  readonly #runs = new Map<string, Run>()
+  readonly #runs = new Set<Run>()
   readonly #watch: Watch
   #timer: NodeJS.Timeout | undefined
   #waiters: (() => void)[] = []
@@ -30,16 +30,16 @@ export class Runs {
 
   /** Those whose outcome is still open. */
   get open(): Run[] {
-    return [...this.#runs.values()].filter((run) => !run.reported)
+    return [...this.#runs].filter((run) => !run.reported)
   }
 
   add(run: Run): void {
-    this.#runs.set(key(run.job.id, run.job.claimId), run)
+    this.#runs.add(run)
     if (!this.#stopped) this.#timer ??= setInterval(() => this.check(), TICK_MS)
   }
 
   remove(run: Run): void {
-    this.#runs.delete(key(run.job.id, run.job.claimId))
+    this.#runs.delete(run)
     if (this.#runs.size === 0) {
       clearInterval(this.#timer)
       this.#timer = undefined
@@ -48,11 +48,11 @@ export class Runs {
   }
 
   abort(id: string, cause: AbortCause, detail?: string): void {
-    for (const run of this.#runs.values()) if (run.job.id === id) run.abort(cause, detail)
+    for (const run of this.#runs) if (run.job.id === id) run.abort(cause, detail)
   }
 
   abortAll(cause: AbortCause): void {
-    for (const run of this.#runs.values()) run.abort(cause)
+    for (const run of this.#runs) run.abort(cause)
   }
 
   /** Resolves when no outcome is open any more. */
@@ -65,14 +65,13 @@ export class Runs {
 
   /** The database knows by now that these have started. */
   told(jobs: readonly StartedJob[]): void {
-    for (const job of jobs) {
-      const run = this.#runs.get(key(job.id, job.claim_id))
-      if (run !== undefined) run.told = true
-    }
+    const known = new Set(jobs.map((job) => key(job.id, job.claim_id)))
+    for (const run of this.#runs) if (known.has(key(run.job.id, run.job.claimId))) run.told = true
   }
 
   has(id: string, claimId: string): boolean {
-    return this.#runs.has(key(id, claimId))
+    for (const { job } of this.#runs) if (job.id === id && job.claimId === claimId) return true
+    return false
   }
 
   /** Watch no longer: handlers that never end must not keep the process alive. */
@@ -85,7 +84,7 @@ export class Runs {
   /** Deadlines and deaf handlers. */
   check(): void {
     const now = performance.now()
-    for (const run of this.#runs.values()) {
+    for (const run of this.#runs) {
       if (run.reported) continue
       if (run.abortedAt === undefined) {
         if (now >= run.deadlineAt) run.abort('timeout')

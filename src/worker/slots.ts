@@ -133,6 +133,7 @@ export class Slots {
     const startable: ClaimedJob[] = []
     const expired: ClaimedJob[] = []
     for (const room of this.#rooms.values()) {
+      if (room.prefetched.length === 0) continue
       let taken = 0
       while (taken < room.prefetched.length && room.running < room.concurrency) {
         const job = room.prefetched[taken++]!

@@ -98,7 +98,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
         timeoutMs,
         middleware: this.#middleware,
         logger: this.#log,
-        installation: async () => this.#installation,
+        installation: () => this.#installation,
         onCommitted: (outcome, to) => this.#rates.note(outcome, to),
       },
       isOpen: () => this.#state === 'running',
