@@ -10,13 +10,15 @@ import { build } from './kit/build.ts'
 import { installPeers } from './kit/install.ts'
 import { machine } from './kit/machine.ts'
 import { type BenchRedis, startRedis } from './kit/redis.ts'
-import { type Recorded, writeReport } from './kit/report.ts'
+import { type Recorded, section, writeReport } from './kit/report.ts'
 import type { Bench, Scenario } from './kit/scenario.ts'
 import { type BenchServer, startServer } from './kit/server.ts'
 
 const FOLDER = fileURLToPath(new URL('./', import.meta.url))
 const QUICK_ROUNDS = 2
 const ROUNDS = 5
+/** What is left of two minutes is for starting a server and building. */
+const QUICK_BUDGET_MS = 75_000
 
 const say = (line: string): void => {
   process.stderr.write(`${line}\n`)
@@ -64,7 +66,7 @@ async function load(name: string): Promise<Scenario> {
   return (await import(new URL(`./scenarios/${name}.ts`, import.meta.url).href)).scenario
 }
 
-async function one(scenario: Scenario, { quick, json, rounds, yes, major }: Asked): Promise<void> {
+async function one(scenario: Scenario, { quick, json, rounds, yes, major, among }: Asked): Promise<void> {
   if (scenario.needs !== undefined && !quick && !yes && !(await agreed(scenario))) {
     say(`${scenario.name} was not run: it needs ${scenario.needs}; --yes says that this is all right`)
     return
@@ -72,6 +74,8 @@ async function one(scenario: Scenario, { quick, json, rounds, yes, major }: Aske
   const kept = keeper(major)
   const bench: Bench = {
     quick,
+    among,
+    budgetMs: quick ? QUICK_BUDGET_MS : Number.POSITIVE_INFINITY,
     rounds: rounds ?? (quick ? QUICK_ROUNDS : (scenario.rounds ?? ROUNDS)),
     server: kept.server,
     redis: kept.redis,
@@ -86,28 +90,33 @@ async function one(scenario: Scenario, { quick, json, rounds, yes, major }: Aske
       title: scenario.title,
       how: scenario.how,
       quick,
-      rounds: bench.rounds,
+      rounds: result.rounds ?? bench.rounds,
       date: new Date().toISOString(),
       tookS: Math.round((performance.now() - began) / 1000),
       machine: machine(),
       ...(await kept.versions()),
       result,
     }
-    const folder = join(FOLDER, 'results')
-    mkdirSync(folder, { recursive: true })
-    const file = join(folder, `${scenario.name}${quick ? '.quick' : ''}.json`)
-    writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`)
-    writeReport(FOLDER)
+    if (among === undefined) record(recorded)
     const { ours, peers, ratios, counted } = result
     if (json) {
-      const line = { scenario: scenario.name, rounds: bench.rounds, ours, peers, ratios, counted }
+      const line = { scenario: scenario.name, rounds: recorded.rounds, ours, peers, ratios, counted }
       process.stdout.write(`${JSON.stringify(line)}\n`)
     } else {
-      process.stdout.write(`${kept.text(recorded)}\n`)
+      process.stdout.write(`${section(recorded)}\n`)
     }
   } finally {
     await kept.stop()
   }
+}
+
+/** A quick run has a file of its own: it never stands where a whole one stood. */
+function record(recorded: Recorded): void {
+  const folder = join(FOLDER, 'results')
+  mkdirSync(folder, { recursive: true })
+  const file = join(folder, `${recorded.scenario}${recorded.quick ? '.quick' : ''}.json`)
+  writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`)
+  writeReport(FOLDER)
 }
 
 async function agreed({ name, needs }: Scenario): Promise<boolean> {
@@ -156,7 +165,6 @@ function keeper(major: number) {
         ],
       }
     },
-    text: (recorded: Recorded): string => JSON.stringify(recorded.result.ratios, null, 2),
     async stop() {
       process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal)
       await stop()

@@ -19,14 +19,17 @@ export interface Asked {
   readonly yes: boolean
   readonly rounds: number | undefined
   readonly major: number
+  /** Only these contenders; such a run is not recorded. */
+  readonly among: readonly string[] | undefined
 }
 
-export const HELP = `usage: npm run bench -- <scenario> [--quick] [--json] [--rounds n] [--pg major] [--yes]
+export const HELP = `usage: npm run bench -- <scenario> [--quick] [--json] [--rounds n] [--pg major] [--yes] [--among a,b]
 
   --quick      a trial of a minute or two; never published over a whole run
   --json       the last line is the result: scenario, rounds, ours, peers, ratios, counted
   --rounds n   default 5; 2 of a quick run
   --pg major   14 to 18, default 18
+  --among a,b  only these contenders, for looking closer; such a run is not recorded
   --yes        run what needs much disk without asking
 
   report       make RESULTS.md and its plots anew from bench/results/, without measuring
@@ -61,10 +64,10 @@ export function asked(args: readonly string[], known: readonly string[]): Questi
   if (![14, 15, 16, 17, 18].includes(major)) return { kind: 'wrong', why: '--pg takes 14, 15, 16, 17 or 18' }
   const names = positionals.includes('all') ? known : [...new Set(positionals)]
   const { quick, json, yes } = values
-  return { kind: 'run', names, quick, json, yes, rounds, major }
+  return { kind: 'run', names, quick, json, yes, rounds, major, among: values.among?.split(',') }
 }
 
-const OPTIONS = ['quick', 'json', 'rounds', 'pg', 'yes', 'help']
+const OPTIONS = ['quick', 'json', 'rounds', 'pg', 'yes', 'among', 'help']
 
 function parse(args: readonly string[]) {
   return parseArgs({
@@ -75,6 +78,7 @@ function parse(args: readonly string[]) {
       json: { type: 'boolean', default: false },
       yes: { type: 'boolean', default: false },
       rounds: { type: 'string' },
+      among: { type: 'string' },
       pg: { type: 'string', default: '18' },
       help: { type: 'boolean', short: 'h', default: false },
     },

@@ -93,7 +93,7 @@ async function rowsOf(server: BenchServer, database: string): Promise<{ commits:
 /** Sessions that are still open report what they did at most once a second: have them report now, by waiting. */
 async function flushed(server: BenchServer, database: string): Promise<void> {
   const { rows } = await server.admin.query(
-    'select count(*)::integer as n from pg_stat_activity where datname = $1',
+    `select count(*)::integer as n from pg_stat_activity where datname = $1 and query <> ''`,
     [database],
   )
   if (rows[0].n > 0) await new Promise((resolve) => setTimeout(resolve, 1_100))

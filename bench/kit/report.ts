@@ -58,7 +58,8 @@ export function report(results: readonly Recorded[]): string {
   return [HEAD, list.join('\n'), ...results.map(section), ''].join('\n')
 }
 
-function section(recorded: Recorded): string {
+/** What RESULTS.md says of one result. */
+export function section(recorded: Recorded): string {
   const { scenario, title, how, quick, rounds, date, tookS, machine, servers, result } = recorded
   const where = `${machine.cpus} × ${machine.cpu}, ${machine.memoryGb} GB, ${machine.system}, Node.js ${machine.node}`
   const load = `load ${machine.load[0]} (${machine.load[1]} over 15 minutes)`

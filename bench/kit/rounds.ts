@@ -23,16 +23,21 @@ export function spread(rounds: readonly number[]): Spread {
 
 /**
  * Measure each contender once a round, in turns. The order turns by one each round, so that nobody always comes after
- * the same one. Who throws is out for the rest, and told to `onFailure`; without it the error is thrown.
+ * the same one. Who throws is out for the rest, and told to `onFailure`; without it the error is thrown. With a budget no
+ * round is begun, but for the first, that would probably not end within it.
  */
 export async function interleaved<T extends { readonly name: string }>(
   rounds: number,
   contenders: readonly T[],
   measure: (contender: T, round: number) => Promise<Figures>,
   onFailure?: (contender: T, error: unknown) => void,
+  budgetMs = Number.POSITIVE_INFINITY,
 ): Promise<Map<string, Figures[]>> {
   const samples = new Map<string, Figures[]>(contenders.map(({ name }) => [name, []]))
+  const began = performance.now()
   for (let round = 0; round < rounds; round++) {
+    const tookMs = performance.now() - began
+    if (round > 0 && tookMs + tookMs / round > budgetMs) break
     for (let turn = 0; turn < contenders.length; turn++) {
       const contender = contenders[(turn + round) % contenders.length]!
       const mine = samples.get(contender.name)

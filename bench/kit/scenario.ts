@@ -24,6 +24,10 @@ export interface Bench {
   /** A small version that is done within two minutes on a shared machine; its figures are trials. */
   readonly quick: boolean
   readonly rounds: number
+  /** No further round is begun that would end after this; infinite but for a quick run. Unit: ms. */
+  readonly budgetMs: number
+  /** Only these contenders, by name; all when undefined. Such a run is not recorded. */
+  readonly among?: readonly string[] | undefined
   /** A server of this run's own; the same options get the same server. Stopped and removed at the end of the run. */
   server(options?: ServerOptions): Promise<BenchServer>
   /** A Redis of this run's own. Undefined when it is not installed here. */
@@ -68,6 +72,8 @@ export interface Contender {
 
 /** What a scenario answers. `ours`, `peers`, `ratios` and `counted` are the last line of --json. */
 export interface ScenarioResult {
+  /** Rounds that were done, where they can be fewer than were asked for. */
+  readonly rounds?: number
   /** Rowlock's own medians. */
   readonly ours: Figures
   /** Medians of each peer and reference, by its name; empty where there are none. */

@@ -9,7 +9,7 @@ import type { Place } from './shape.ts'
 /** A place that is ready, and how to count what happens there. */
 export interface Ready {
   readonly place: Place
-  /** Children with the contender's module, connected. */
+  /** A child with the contender's module. It is not connected: that is its `open`. */
   child(): Promise<Child>
   count(): Promise<Count>
 }
@@ -27,7 +27,6 @@ export class Contest {
   readonly missing: string[] = []
   readonly contenders: Contender[] = []
   readonly #bench: Bench
-  readonly #prepared = new Set<string>()
 
   constructor(bench: Bench) {
     this.#bench = bench
@@ -37,6 +36,7 @@ export class Contest {
   async present(all: readonly Entry[]): Promise<Entry[]> {
     const there: Entry[] = []
     for (const entry of all) {
+      if (this.#bench.among?.includes(entry.name) === false) continue
       try {
         if (entry.on !== 'postgres' && (await this.#redis(entry)) === undefined) {
           this.miss(entry, 'redis-server is not installed here')
@@ -45,6 +45,7 @@ export class Contest {
         const child = await startChild(moduleOf(entry))
         const { value } = await child.ask<string>('configuration')
         this.contenders.push({ name: entry.name, configuration: value })
+        if (entry.on === 'postgres') await this.#makeTemplate(entry, child)
         await child.end()
         there.push(entry)
       } catch (error) {
@@ -67,38 +68,29 @@ export class Contest {
     const place = entry.on === 'postgres' ? await this.#database(entry) : await this.#emptied(entry)
     return {
       place,
-      child: async () => {
-        const child = await startChild(moduleOf(entry))
-        await child.ask('open', place)
-        return child
-      },
+      child: () => startChild(moduleOf(entry)),
       count: () => (entry.on === 'postgres' ? this.#countPostgres(entry) : this.#countRedis(entry)),
     }
   }
 
-  /** Tables are made once, in a template: what is measured begins with the same files. */
+  /** Tables are made once: what is measured begins with the same files. */
+  async #makeTemplate(entry: Entry, child: Child): Promise<void> {
+    const server = await this.#bench.server()
+    await child.ask('prepare', { url: await server.database(templateOf(entry)) })
+  }
+
   async #database(entry: Entry): Promise<Place> {
     const server = await this.#bench.server()
-    const name = databaseOf(entry)
-    const template = `${name}_template`
-    if (!this.#prepared.has(name)) {
-      await this.#prepare(entry, { url: await server.database(template) })
-      this.#prepared.add(name)
-    }
-    return { url: await server.database(name, template) }
+    return { url: await server.database(databaseOf(entry), templateOf(entry)) }
   }
 
   async #emptied(entry: Entry): Promise<Place> {
     const redis = await this.#redis(entry)
     const place = { url: redis!.url }
-    await this.#prepare(entry, place)
-    return place
-  }
-
-  async #prepare(entry: Entry, place: Place): Promise<void> {
     const child = await startChild(moduleOf(entry))
     await child.ask('prepare', place)
     await child.end()
+    return place
   }
 
   #redis(entry: Entry) {
@@ -133,3 +125,4 @@ export class Contest {
 
 const moduleOf = ({ name }: Entry): URL => new URL(`./${name}.ts`, import.meta.url)
 const databaseOf = ({ name }: Entry): string => name.replaceAll('-', '_')
+const templateOf = (entry: Entry): string => `${databaseOf(entry)}_template`

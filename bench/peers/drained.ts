@@ -25,23 +25,36 @@ export async function drained(
 ): Promise<Record<string, number>> {
   const jobs = jobsOf(entry, options.jobs)
   const ready = await contest.ready(entry)
-  const life = options.life === true ? await ready.count() : undefined
-  const producer = await ready.child()
-  const filled = await producer.ask('enqueue', { jobs, batch: 1000 })
-  await producer.ask('close')
-  await producer.end()
-  if (life === undefined && entry.on === 'postgres') await settle(ready)
-  const workers: Child[] = []
-  for (let n = 0; n < options.processes; n++) workers.push(await ready.child())
-  const count = life ?? (await ready.count())
-  const figures = await worked(workers, jobs, count)
-  for (const worker of workers) await worker.ask('close')
-  for (const worker of workers) await worker.end()
-  const counted = await count.perJob(jobs)
-  if (life === undefined) return { ...figures, ...counted }
-  const enqueueNodeCpuUs = filled.nodeCpuUs / jobs
-  const nodeCpuUs = enqueueNodeCpuUs + figures.nodeCpuUs
-  return { ...figures, enqueuePerSecond: (jobs / filled.ms) * 1000, ...counted, nodeCpuUs }
+  const children: Child[] = []
+  const child = async (): Promise<Child> => {
+    const one = await ready.child()
+    children.push(one)
+    return one
+  }
+  try {
+    const life = options.life === true ? await ready.count() : undefined
+    // Its workers load while it is filled: that is not measured.
+    const loading = Promise.all(Array.from({ length: options.processes }, () => child()))
+    loading.catch(() => {})
+    const producer = await child()
+    await producer.ask('open', ready.place)
+    const filled = await producer.ask('enqueue', { jobs, batch: 1000 })
+    await producer.ask('close')
+    await producer.end()
+    const workers = await loading
+    if (life === undefined && entry.on === 'postgres') await settle(ready)
+    for (const worker of workers) await worker.ask('open', ready.place)
+    const count = life ?? (await ready.count())
+    const figures = await worked(workers, jobs, count)
+    for (const worker of workers) await worker.ask('close')
+    for (const worker of workers) await worker.end()
+    const counted = await count.perJob(jobs)
+    if (life === undefined) return { ...figures, ...counted }
+    const nodeCpuUs = filled.nodeCpuUs / jobs + figures.nodeCpuUs
+    return { ...figures, ...counted, enqueuePerSecond: (jobs / filled.ms) * 1000, nodeCpuUs }
+  } finally {
+    for (const each of children) await each.end()
+  }
 }
 
 /** From the first take to the last commit. */
@@ -92,6 +105,11 @@ async function cpuOf(workers: readonly Child[]): Promise<number> {
 /** Everybody begins with fresh statistics, and nobody's drain pays for an autovacuum of the enqueue. */
 async function settle({ place }: Ready): Promise<void> {
   const client = await clientOf(place.url)
-  await client.query('vacuum analyze')
+  const { rows } = await client.query(
+    `select c.oid::regclass::text as name
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where c.relkind = 'r' and n.nspname !~ '^pg_|^information_schema$' and pg_relation_size(c.oid) > 0`,
+  )
+  if (rows.length > 0) await client.query(`vacuum (analyze) ${rows.map(({ name }) => name).join(', ')}`)
   await client.end()
 }

@@ -34,13 +34,15 @@ export const peer = {
       .query(`do $$
         declare
           v_claim json;
+          v_claim_id text;
           v_done jsonb;
         begin
           loop
             v_claim := rowlock.claim('${workerId}', '[{"queue": "default", "limit": 500, "kinds": ["noop"]}]');
             commit;
+            v_claim_id := v_claim ->> 'claim_id';
             select jsonb_build_object('complete', jsonb_agg(jsonb_build_object(
-                     'id', j ->> 0, 'claim_id', v_claim ->> 'claim_id', 'ran_ms', 0)))
+                     'id', j ->> 0, 'claim_id', v_claim_id, 'ran_ms', 0)))
               into v_done
               from json_array_elements(v_claim -> 'jobs') as j;
             exit when v_done -> 'complete' = 'null';

@@ -17,18 +17,11 @@ import { drained } from '../peers/drained.ts'
 import { type Entry, entries } from '../peers/roster.ts'
 
 const OURS = 'rowlock'
-const FAST = [
-  'rowlock',
-  'rowlock-no-history',
-  'rowlock-loop',
-  'server-loop',
-  'graphile',
-  'pg-boss',
-  'pg-boss-work',
-]
-const ON_REDIS = ['bullmq-redis', 'bullmq-redis-aof']
-const AS_THEY_COME = ['rowlock-default', 'graphile-default', 'pg-boss-default', 'bullmq-redis-default']
-const ON_POSTGRES = ['bullmq-postgres', 'bullmq-postgres-default']
+const MAIN = ['rowlock', 'rowlock-no-history', 'server-loop', 'graphile', 'pg-boss', 'bullmq-redis']
+const FAST = [...MAIN, 'rowlock-loop', 'pg-boss-work', 'bullmq-redis-aof', 'bullmq-postgres']
+const AS_THEY_COME = ['rowlock', 'graphile', 'pg-boss', 'bullmq-redis', 'bullmq-postgres'].map(
+  (name) => `${name}-default`,
+)
 const IN_TWO = ['rowlock', 'rowlock-no-history', 'graphile', 'pg-boss', 'pg-boss-work', 'bullmq-redis']
 
 /** What is to be reached: ours, theirs, how many times as fast. */
@@ -53,17 +46,15 @@ async function measure(
     bench.say(`  ${round + 1} ${entry.name} × ${processes}: ${Math.round(figures.perSecond!)} jobs/s`)
     return figures
   }
-  return interleaved(bench.rounds, among, one, (entry, error) => contest.miss(entry, error))
+  return interleaved(bench.rounds, among, one, (entry, error) => contest.miss(entry, error), bench.budgetMs)
 }
 
 async function run(bench: Bench): Promise<ScenarioResult> {
   const jobs = bench.quick ? 10_000 : 100_000
   const contest = new Contest(bench)
   // A trial leaves out who would take most of its two minutes.
-  const names = bench.quick
-    ? [...FAST, 'bullmq-redis', 'bullmq-postgres']
-    : [...FAST, ...ON_REDIS, ...AS_THEY_COME, ...ON_POSTGRES]
-  const there = await contest.present(entries(names))
+  const names = bench.quick ? MAIN : [...FAST, ...AS_THEY_COME]
+  const there = await contest.present(entries(bench.among ?? names))
   const alone = await measure(bench, contest, there, jobs, 1)
   const two = bench.quick
     ? new Map()
@@ -88,6 +79,7 @@ async function run(bench: Bench): Promise<ScenarioResult> {
   )
   const figures = ['perSecond', ...COUNTED]
   return {
+    rounds: Math.min(...[...alone.values()].map(({ length }) => length)),
     ours: picked(alone.get(OURS), ['perSecond']),
     peers: peersOf(alone, OURS, ['perSecond']),
     ratios,
