@@ -31,7 +31,7 @@ export interface ChaosOptions {
   readonly workers?: number
   /** Of each producer, between two calls. Unit: ms, default 60. */
   readonly pauseMs?: number
-  /** From the last healing everything ends within this. Unit: ms, default BOUND_MS; more where others use the machine. */
+  /** From the last healing everything ends within this. Unit: ms, default BOUND_MS: a machine may be busy. */
   readonly boundMs?: number
   /** Is told each act as a line of JSON, and what came of it. */
   readonly log?: (line: string) => void

@@ -1,5 +1,6 @@
 // Looking at jobs from the command line: tables that fit, whatever the data; pages; a job's whole story.
 
+import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { widthOf } from '../../src/cli/visible.ts'
 import { createRowlock, defineJob, type Rowlock } from '../../src/index.ts'
@@ -202,7 +203,7 @@ test('a schema that is not there is answered with what to type', async () => {
 
 test('a role without rights is told which grant is missing', async () => {
   // Roles are of the whole server, which other runs may share.
-  const looker = `looker_${process.pid}`
+  const looker = `looker_${randomBytes(5).toString('hex')}`
   await db.sql(`create role ${looker} login password 'plain'`)
   try {
     const url = new URL(db.url)

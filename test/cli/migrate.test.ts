@@ -138,7 +138,8 @@ test('an end by a signal in the middle leaves the database as it was', async () 
     { stdio: 'ignore' },
   )
   await until('it waits for its turn', async () => {
-    const { rows } = await pool.query(`select from pg_stat_activity where application_name = 'rowlock cli'`)
+    const { rows } = await pool.query(`select from pg_stat_activity
+      where datname = current_database() and application_name = 'rowlock cli'`)
     return rows.length > 0
   })
   child.kill('SIGTERM')

@@ -53,7 +53,7 @@ describe('the examples', () => {
         await drop()
       }
     },
-    60_000,
+    180_000,
   )
 
   test('that are shown but not run are few and said to be so', () => {

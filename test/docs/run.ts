@@ -1,18 +1,20 @@
 // Runs a page's program in a process of its own, and tells what each block printed.
 
 import { spawn } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { ROOT } from './markdown.ts'
 import { FOLDER, nameOf, type Program } from './program.ts'
 import { MARK } from './step.ts'
 
 /** A program that has done its work has nothing left that could keep its process alive. */
-const WITHIN_MS = 40_000
+const WITHIN_MS = 150_000
 
 export function write(program: Program): string {
   const file = `${ROOT}${FOLDER}/${nameOf(program.page)}.ts`
   mkdirSync(`${ROOT}${FOLDER}`, { recursive: true })
-  writeFileSync(file, program.text)
+  // Another run may be reading it: it is whole at every moment.
+  writeFileSync(`${file}.${process.pid}`, program.text)
+  renameSync(`${file}.${process.pid}`, file)
   return file
 }
 

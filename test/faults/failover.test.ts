@@ -15,7 +15,7 @@ import { programs } from '../support/majors.ts'
 import { until } from '../support/until.ts'
 
 const IS_LONG = process.env.ROWLOCK_LONG === '1'
-const LONG = { timeout: 180_000 }
+const LONG = { timeout: 400_000 }
 
 function tell(
   name: string,
@@ -157,7 +157,7 @@ describe('step by step', () => {
     LONG,
     async () => {
       const rowlock = await begin()
-      const { runs, worker } = await work(rowlock, { lease: 15_000 })
+      const { runs, worker } = await work(rowlock, { lease: 60_000 })
       const first = await rowlock.enqueue(job, 'first')
       await until('it runs', () => runs.length === 1)
       const identity = worker.status.workerId
@@ -171,7 +171,7 @@ describe('step by step', () => {
       expect(worker.status.workerId).toBe(identity)
       await worker.stop()
 
-      const { runs: again, worker: brief } = await work(rowlock, { lease: 1_000 })
+      const { runs: again, worker: brief } = await work(rowlock, { lease: 3_000 })
       const second = await rowlock.enqueue(job, 'second')
       await until('it runs', () => again.length === 1)
       await setReadOnly(true)
@@ -222,8 +222,8 @@ describe('step by step', () => {
       await pair.killPrimary()
       await pair.promote()
       await until('jobs are taken', async () => (await codeOf(enqueue())) === 'no error')
-      await until('they run', () => runs.length > 0, { withinMs: 40_000 })
-      await until('it listens again', () => worker.status.listening, { withinMs: 40_000 })
+      await until('they run', () => runs.length > 0)
+      await until('it listens again', () => worker.status.listening)
     },
   )
 
@@ -232,7 +232,7 @@ describe('step by step', () => {
     LONG,
     async () => {
       const rowlock = await begin()
-      const { runs } = await work(rowlock, { lease: 10_000 })
+      const { runs } = await work(rowlock, { lease: 60_000 })
       const kept = await rowlock.enqueue(job, 'kept', { dedupeKey: 'kept', delay: '1h' })
       await pair.caughtUp()
       await pair.stream.set('blackhole')
@@ -292,8 +292,8 @@ describe('step by step', () => {
       const began = performance.now()
       const other = createRowlock({ connectionString: pair.standby.url })
       open.push(other)
-      await until('it knows that it is deaf', () => !worker.status.listening, { withinMs: 60_000 })
-      await until('it listens', () => worker.status.listening, { withinMs: 60_000 })
+      await until('it knows that it is deaf', () => !worker.status.listening)
+      await until('it listens', () => worker.status.listening)
       console.log(`it listens again after ${Math.round(performance.now() - began)} ms`)
       await other.enqueue(job, 'heard')
       await until('it is woken', () => runs.some(({ input }) => input === 'heard'))

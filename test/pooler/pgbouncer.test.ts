@@ -64,7 +64,7 @@ describe.skipIf(program === undefined)('through PgBouncer', () => {
     const worker = rowlock.worker({
       handlers: [handle(note, () => {})],
       poll: 50,
-      lease: '2s',
+      lease: '1m',
       heartbeat: 200,
       logger: silent,
       ...options,

@@ -1,8 +1,8 @@
 // Waits for something to become true, with a bound that says what it waited for.
 
 /**
- * How long a wait may take that is not told otherwise: no measure of anything, only the end of a hang. On a machine with
- * much else to do everything takes ten times as long. A mutant need not be waited for so long.
+ * How long a wait may take that is not told otherwise: no measure of anything, only the end of a hang. On a machine
+ * with much else to do everything takes ten times as long. A mutant need not be waited for so long.
  */
 export const PATIENCE_MS = process.env.ROWLOCK_MUTANT === undefined ? 60_000 : 15_000
 
