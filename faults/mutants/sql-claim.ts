@@ -137,7 +137,7 @@ export const CLAIM_GUARDS = [
       'a look hops among lines of its own kind',
       'w.queue = v_want.queue and w.kind = l.kind and w.priority < l.priority',
       'w.queue = v_want.queue and w.priority < l.priority',
-      engine('claim', 'lines every priority of a kind is seen from the beginning'),
+      engine('claim', 'bounds a scheduled job is not taken before its time, and next_due says when that is'),
     ],
     [
       'from its frontier a claim looks at each priority',
@@ -193,11 +193,11 @@ export const CLAIM_GUARDS = [
       'v_now timestamptz := clock_timestamp()',
       MODEL,
     ],
-    ['each claim raises the attempt', 'least(g.attempt, 2147483646) + 1', 'greatest(g.attempt, 1)', MODEL],
+    ['each claim raises the attempt', 'least(w.attempt, 2147483646) + 1', 'greatest(w.attempt, 1)', MODEL],
     [
       'the attempt has room for ever',
-      'least(g.attempt, 2147483646) + 1',
-      'g.attempt + 1',
+      'least(w.attempt, 2147483646) + 1',
+      'w.attempt + 1',
       engine(
         'extremes',
         'a row of the extreme attempt = 2147483647: all ends well, and its neighbours with it',

@@ -6,7 +6,8 @@
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …, "looked_ms": …}.
---   The last figure of a job is how long it may still wait for its start, in ms, or null.
+--   The last figure of a job is how long it may still wait for its start, in ms, or null. Of a job that has nothing of
+--   what few have (a timeout, keys, losses …) that part is left out.
 --   A short claim is no proof of emptiness; where more is known to be due, next_due is not after now. Jobs come in no
 --   order.
 -- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
@@ -196,25 +197,35 @@ begin
   v_looked_ms := extract(epoch from clock_timestamp() - v_began) * 1000;
   if v_tids <> '{}' then
     with gone as (
-      delete from rowlock.waiting w where w.ctid = any (v_tids) returning w.*
+      delete from rowlock.waiting w where w.ctid = any (v_tids)
+      returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now
     ), taken as (
-      insert into rowlock.running as r (
+      insert into rowlock.running (
         id, claimed_at, available_at, enqueued_at, expires_at, retried_from, claim_id, worker_id, timeout,
         attempt, priority, failures, losses, max_attempts, queue, kind, tenant_id, dedupe_key, idempotency_key,
         backoff, metadata, input)
       select g.id, v_now, g.available_at, g.enqueued_at, g.expires_at, g.retried_from, v_claim_id,
-             p_worker_id, g.timeout, least(g.attempt, 2147483646) + 1, g.priority, g.failures, g.losses, g.max_attempts,
+             p_worker_id, g.timeout, g.attempt_now, g.priority, g.failures, g.losses, g.max_attempts,
              g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata, g.input
         from gone g
-      returning r.*
     )
-    select json_agg(json_build_array(
-             t.id::text, t.queue, t.kind, t.priority, t.attempt, t.failures, t.input, t.input is null,
-             rowlock.ms(t.available_at), rowlock.ms(t.enqueued_at), rowlock.length_ms(t.timeout), t.max_attempts,
-             t.tenant_id, t.dedupe_key, t.idempotency_key, t.metadata, t.retried_from::text, t.losses,
-             case when isfinite(t.expires_at) then rowlock.length_ms(t.expires_at - v_now) end))
+    select json_agg(
+             case
+               when g.losses = 0 and num_nonnulls(
+                      g.timeout, g.max_attempts, g.tenant_id, g.dedupe_key, g.idempotency_key, g.metadata,
+                      g.retried_from, g.expires_at) = 0
+               then json_build_array(
+                      g.id::text, g.queue, g.kind, g.priority, g.attempt_now, g.failures, g.input,
+                      g.input is null, rowlock.ms(g.available_at), rowlock.ms(g.enqueued_at))
+               else json_build_array(
+                      g.id::text, g.queue, g.kind, g.priority, g.attempt_now, g.failures, g.input,
+                      g.input is null, rowlock.ms(g.available_at), rowlock.ms(g.enqueued_at),
+                      rowlock.length_ms(g.timeout), g.max_attempts, g.tenant_id, g.dedupe_key, g.idempotency_key,
+                      g.metadata, g.retried_from::text, g.losses,
+                      case when isfinite(g.expires_at) then rowlock.length_ms(g.expires_at - v_now) end)
+             end)
       into v_jobs
-      from taken t;
+      from gone g;
   end if;
 
   if p_sleeping_until is not null then

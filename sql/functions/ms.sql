@@ -3,4 +3,4 @@
 -- Internal. Stable, as extract is: PostgreSQL puts no immutable function in line whose body is only stable.
 create or replace function rowlock.ms(p_at timestamptz) returns bigint
 language sql stable parallel safe
-as $rowlock$ select case when isfinite(p_at) then floor(extract(epoch from p_at) * 1000)::bigint end $rowlock$;
+as $rowlock$ select case when isfinite(p_at) then floor(date_part('epoch', p_at) * 1000 + 0.0005)::bigint end $rowlock$;

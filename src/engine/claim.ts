@@ -74,15 +74,16 @@ type Row = [
   boolean,
   number,
   number,
-  number | null,
-  number | null,
-  string | null,
-  string | null,
-  string | null,
-  Record<string, unknown> | null,
-  string | null,
-  number,
-  number | null,
+  // From here on only where one of them is there.
+  (number | null)?,
+  (number | null)?,
+  (string | null)?,
+  (string | null)?,
+  (string | null)?,
+  (Record<string, unknown> | null)?,
+  (string | null)?,
+  number?,
+  (number | null)?,
 ]
 
 interface Reply {
@@ -130,6 +131,7 @@ export async function claim(
 }
 
 function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
+  const mayWaitMs = row[18] ?? null
   return {
     id: row[0],
     claimId,
@@ -142,15 +144,15 @@ function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
     isLarge: row[7],
     availableAtMs: row[8],
     enqueuedAtMs: row[9],
-    timeoutMs: row[10],
-    maxAttempts: row[11],
-    tenantId: row[12],
-    dedupeKey: row[13],
-    idempotencyKey: row[14],
-    metadata: row[15],
-    retriedFrom: row[16],
-    losses: row[17],
-    expiresAt: row[18] === null ? null : askedAt + row[18],
+    timeoutMs: row[10] ?? null,
+    maxAttempts: row[11] ?? null,
+    tenantId: row[12] ?? null,
+    dedupeKey: row[13] ?? null,
+    idempotencyKey: row[14] ?? null,
+    metadata: row[15] ?? null,
+    retriedFrom: row[16] ?? null,
+    losses: row[17] ?? 0,
+    expiresAt: mayWaitMs === null ? null : askedAt + mayWaitMs,
   }
 }
 

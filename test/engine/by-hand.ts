@@ -82,7 +82,7 @@ function readClaim(reply: Row): Reply {
     failures: row[5],
     input: row[6],
     at: row[8],
-    losses: row[17],
+    losses: row[17] ?? 0,
   }))
   jobs.sort((a, b) => b.priority - a.priority || a.at - b.at || Number(a.id) - Number(b.id))
   return { ...reply, jobs, ids: jobs.map(({ id }) => id) }
