@@ -28,7 +28,7 @@ const CLAIMS = 50
 const named = (n: number): string => (n >= 1_000_000 ? `${n / 1_000_000} million` : n.toLocaleString('en-US'))
 
 function casesOf(quick: boolean): Case[] {
-  const [many, most, queues] = quick ? [100_000, 200_000, 1_000] : [1_000_000, 10_000_000, 10_000]
+  const [many, most, queues] = quick ? [50_000, 100_000, 1_000] : [1_000_000, 10_000_000, 10_000]
   const due = (client: pg.Client) => fillWaiting(client, DUE)
   return [
     { name: `${named(DUE)} waiting`, atMost: 1, fill: due },
@@ -117,6 +117,7 @@ async function servers(bench: Bench, missing: string[]): Promise<BenchServer[]> 
 
 async function run(bench: Bench): Promise<ScenarioResult> {
   const missing: string[] = []
+  const rounds = bench.quick ? 1 : bench.rounds
   const rows: (string | number | null)[][] = []
   const targets: Target[] = []
   const counted: Record<string, Figures> = {}
@@ -126,7 +127,7 @@ async function run(bench: Bench): Promise<ScenarioResult> {
     const major = `PostgreSQL ${server.version.split('.')[0]}`
     let smallest: Measured | undefined
     for (const each of casesOf(bench.quick)) {
-      const measured = await measure(server, each, bench.rounds)
+      const measured = await measure(server, each, rounds)
       smallest ??= measured
       const buffers = measured.cost.buffers / smallest.cost.buffers
       const time = measured.cost.ms / smallest.cost.ms
@@ -151,6 +152,7 @@ async function run(bench: Bench): Promise<ScenarioResult> {
     }
   }
   return {
+    rounds,
     ours,
     peers: {},
     ratios,

@@ -96,7 +96,13 @@ async function run(bench: Bench): Promise<ScenarioResult> {
       SHAPES.map((shape) => ({ name: `${shape.name}|${workers}|${failing}`, shape, workers, failing })),
     ),
   )
-  const samples = await interleaved(bench.rounds, arenas, (arena) => play(server, arena, jobs))
+  const samples = await interleaved(
+    bench.rounds,
+    arenas,
+    (arena) => play(server, arena, jobs),
+    undefined,
+    bench.budgetMs,
+  )
   const of = (shape: Shape, workers: number, failing: boolean): Figures =>
     medians(samples.get(`${shape.name}|${workers}|${failing}`) ?? [])
   const most = counts.at(-1)!
@@ -116,6 +122,7 @@ async function run(bench: Bench): Promise<ScenarioResult> {
     targets.push({ what: `${shape.name}: failures forgotten`, is: forgotten, atMost: 0 })
   }
   return {
+    rounds: Math.min(...[...samples.values()].map(({ length }) => length)),
     ours: of(SHAPES.find(({ name }) => name.startsWith('rowlock'))!, most, false),
     peers: Object.fromEntries(
       SHAPES.filter(({ name }) => !name.startsWith('rowlock')).map((s) => [s.name, of(s, most, false)]),

@@ -55,16 +55,23 @@ async function run(bench: Bench): Promise<ScenarioResult> {
   const [jobs, batch] = bench.quick ? [4_000, 50] : [100_000, 100]
   const counts = bench.quick ? [1, 2, 4, 8] : PROCESSES
   const contenders = counts.map((processes) => ({ name: String(processes), processes }))
-  const samples = await interleaved(bench.rounds, contenders, async ({ processes }) => {
-    const figures = await drain(server, processes, jobs, batch)
-    bench.say(`${processes} processes: ${Math.round(figures.perSecond!)} jobs a second`)
-    return figures
-  })
+  const samples = await interleaved(
+    bench.rounds,
+    contenders,
+    async ({ processes }) => {
+      const figures = await drain(server, processes, jobs, batch)
+      bench.say(`${processes} processes: ${Math.round(figures.perSecond!)} jobs a second`)
+      return figures
+    },
+    undefined,
+    bench.budgetMs,
+  )
   const of = (count: number): Figures => medians(samples.get(String(count))!)
   const rates = counts.map((count) => of(count).perSecond!)
   const best = Math.max(...rates)
   const most = counts.at(-1)!
   return {
+    rounds: Math.min(...[...samples.values()].map(({ length }) => length)),
     ours: of(most),
     peers: {},
     ratios: { [`${most} processes against the best`]: rates.at(-1)! / best },

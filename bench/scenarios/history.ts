@@ -57,11 +57,16 @@ async function run(bench: Bench): Promise<ScenarioResult> {
     await filler.end()
   }
   try {
-    const samples = await interleaved(bench.rounds, contenders, ({ name, database }) =>
-      drain(server, database, urls.get(name)!, jobs),
+    const samples = await interleaved(
+      bench.rounds,
+      contenders,
+      ({ name, database }) => drain(server, database, urls.get(name)!, jobs),
+      undefined,
+      bench.budgetMs,
     )
     const [empty, full] = contenders.map(({ name }) => medians(samples.get(name)!)) as [Figures, Figures]
     return {
+      rounds: Math.min(...[...samples.values()].map(({ length }) => length)),
       ours: full,
       peers: { empty },
       ratios: { rate: full.perSecond! / empty.perSecond!, pgCpu: empty.pgCpuUs! / full.pgCpuUs! },

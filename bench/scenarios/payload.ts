@@ -72,16 +72,23 @@ async function run(bench: Bench): Promise<ScenarioResult> {
     // The same inputs, four times as many: memory must follow how many run at once, not how many there are.
     { name: `${named(SIZES.at(-1)!)}, 4 × as many`, bytes: SIZES.at(-1)!, times: 4 },
   ]
-  const samples = await interleaved(bench.rounds, contenders, async ({ name, bytes, times }) => {
-    // So many that the worker's own rows do not count.
-    const least = bytes >= 100_000 ? Math.max(bytes * 20, 6_000_000) : 0
-    const figures = await pass(server, bytes, Math.max(totalBytes, least) * times)
-    bench.say(`${name}: WAL ${figures.wal!.toFixed(2)} × the input, peak ${Math.round(figures.peakMb!)} MB`)
-    return figures
-  })
+  const samples = await interleaved(
+    bench.rounds,
+    contenders,
+    async ({ name, bytes, times }) => {
+      // So many that the worker's own rows do not count.
+      const least = bytes >= 100_000 ? Math.max(bytes * 20, 6_000_000) : 0
+      const figures = await pass(server, bytes, Math.max(totalBytes, least) * times)
+      bench.say(`${name}: WAL ${figures.wal!.toFixed(2)} × the input, peak ${Math.round(figures.peakMb!)} MB`)
+      return figures
+    },
+    undefined,
+    bench.budgetMs,
+  )
   const of = (name: string): Figures => medians(samples.get(name)!)
   const largest = named(SIZES.at(-1)!)
   return {
+    rounds: Math.min(...[...samples.values()].map(({ length }) => length)),
     ours: of(largest),
     peers: {},
     ratios: {},

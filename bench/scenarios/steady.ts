@@ -83,9 +83,16 @@ async function run(bench: Bench): Promise<ScenarioResult> {
   const steady = Math.floor(first.perSecond! / PER_CALL) * PER_CALL
   bench.say(`as fast as it goes: ${Math.round(first.perSecond!)} a second`)
   const half: Pace = { name: 'at half of that', perSecond: Math.max(PER_CALL, steady / 2) }
-  const samples = await interleaved(bench.rounds, [full, half], (pace) => keep(server, pace, seconds))
+  const samples = await interleaved(
+    bench.rounds,
+    [full, half],
+    (pace) => keep(server, pace, seconds),
+    undefined,
+    bench.budgetMs,
+  )
   const [most, calm] = [full, half].map(({ name }) => medians(samples.get(name)!)) as [Figures, Figures]
   return {
+    rounds: Math.min(...[...samples.values()].map(({ length }) => length)),
     ours: most,
     peers: {},
     ratios: {},
