@@ -14,6 +14,8 @@ export interface PostgresProxy {
   readonly statements: readonly { readonly text: string; readonly session: string }[]
   /** Bytes that clients sent. */
   readonly sentBytes: number
+  /** Connections that clients have made so far. */
+  readonly accepted: number
   /** Connections that are open towards clients. */
   readonly open: number
   /**
@@ -29,7 +31,10 @@ export interface PostgresProxy {
   strand(): void
   /** Break every open connection. */
   reset(): void
-  /** Wait so long before each piece of data, in both directions. Unit: ms. */
+  /**
+   * Wait so long before each piece of data, in both directions; none overtakes another. 0: also what is on its way
+   * arrives at once. Unit: ms.
+   */
   delay(ms: number): void
   /**
    * Once: let the server answer the next statement that matches, and break the connection before the client sees it;
@@ -46,9 +51,14 @@ export interface PostgresProxy {
   close(): Promise<void>
 }
 
+/** What is on its way in one direction, in its order. */
+type Way = (() => void)[]
+
 interface Link {
   readonly client: net.Socket
   readonly server: net.Socket
+  readonly toServer: Way
+  readonly toClient: Way
   session: string
   readonly asked: string[]
   isCut: boolean
@@ -62,11 +72,12 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   let { hostname, port } = new URL(target)
   const links = new Set<Link>()
   const statements: { text: string; session: string }[] = []
-  const held: { readonly link: Link; readonly write: () => void }[] = []
+  const held: { readonly link: Link; readonly way: Way; readonly write: () => void }[] = []
   let mode: ProxyMode = 'pass'
   let heldSession: string | undefined
   let delayMs = 0
   let sentBytes = 0
+  let accepted = 0
   let cut: { readonly matches: RegExp; readonly isSilent: boolean; readonly done: () => void } | undefined
 
   let tear:
@@ -90,20 +101,31 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
   }
   const isHeld = (link: Link) =>
     mode === 'blackhole' || (heldSession !== undefined && link.session === heldSession)
-  const pass = (link: Link, write: () => void) => {
+  const pass = (link: Link, way: Way, write: () => void) => {
     if (link.isStranded) return
-    if (isHeld(link)) held.push({ link, write })
-    else if (delayMs > 0) setTimeout(write, delayMs)
-    else write()
+    if (isHeld(link)) held.push({ link, way, write })
+    else if (delayMs > 0) {
+      way.push(write)
+      // Whichever timer is first: the piece that was.
+      setTimeout(() => way.shift()?.(), delayMs)
+    } else write()
   }
   const flush = () => {
-    for (const one of held.splice(0)) pass(one.link, one.write)
+    if (delayMs === 0) {
+      for (const { toServer, toClient } of links) {
+        for (const way of [toServer, toClient]) for (const write of way.splice(0)) write()
+      }
+    }
+    for (const { link, way, write } of held.splice(0)) pass(link, way, write)
   }
 
   const server = net.createServer((client) => {
+    accepted++
     const link: Link = {
       client,
       server: net.connect(Number(port), hostname),
+      toServer: [],
+      toClient: [],
       session: '',
       asked: [],
       isCut: false,
@@ -134,20 +156,20 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
       sentBytes += data.length
       asks(data)
       const piece = torn(link, 'server', data)
-      if (piece !== undefined) pass(link, () => link.server.write(piece))
+      if (piece !== undefined) pass(link, link.toServer, () => link.server.write(piece))
     })
     link.server.on('data', (data) => {
       answers(data)
       const piece = link.isCut ? undefined : torn(link, 'client', data)
-      if (piece !== undefined) pass(link, () => client.write(piece))
+      if (piece !== undefined) pass(link, link.toClient, () => client.write(piece))
     })
     client.on('close', () => {
       if (link.isStranded) links.delete(link)
-      pass(link, () => link.server.destroy())
+      pass(link, link.toServer, () => link.server.destroy())
     })
     link.server.on('close', () => {
       if (!link.isStranded) links.delete(link)
-      pass(link, () => client.destroy())
+      pass(link, link.toClient, () => client.destroy())
     })
     client.on('error', () => {})
     link.server.on('error', () => {})
@@ -183,6 +205,9 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     get sentBytes() {
       return sentBytes
     },
+    get accepted() {
+      return accepted
+    },
     get open() {
       return [...links].filter(({ client }) => !client.destroyed).length
     },
@@ -197,12 +222,14 @@ export async function startProxy(target: string): Promise<PostgresProxy> {
     strand() {
       for (const link of links) {
         link.isStranded = true
+        link.toServer.length = link.toClient.length = 0
         link.server.destroy()
       }
     },
     reset,
     delay(ms) {
       delayMs = ms
+      flush()
     },
     cutAnswer: (matches, { silently = false } = {}) =>
       new Promise<void>((done) => {

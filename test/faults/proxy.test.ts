@@ -1,5 +1,6 @@
 // What the proxy does to a message that it tears, and that it lets go of everything it was asked for.
 
+import net from 'node:net'
 import pg from 'pg'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
@@ -56,6 +57,37 @@ test.each(['server', 'client'] as const)(
     await until('its link is broken', () => heard === 'broken')
   },
 )
+
+test('what was delayed arrives when the delay is taken back, before what came after it', async () => {
+  const sockets: net.Socket[] = []
+  const server = net.createServer((socket) => void sockets.push(socket.on('error', () => {})))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as net.AddressInfo
+  const slow = await startProxy(`postgres://127.0.0.1:${port}/x`)
+  const client = net.connect(Number(new URL(slow.url).port), '127.0.0.1')
+  client.on('error', () => {})
+  let heard = ''
+  client.on('data', (data) => {
+    heard += data
+  })
+  try {
+    await until('it is through', () => sockets.length === 1)
+    sockets[0]!.write('1')
+    await until('it is heard', () => heard === '1')
+    slow.delay(600_000)
+    sockets[0]!.write('2')
+    client.write('x')
+    await until('the delay has begun for it', () => slow.sentBytes === 1)
+    slow.delay(0)
+    sockets[0]!.write('3')
+    await until('all is heard', () => heard.length === 3)
+    expect(heard).toBe('123')
+  } finally {
+    client.destroy()
+    await slow.close()
+    server.close()
+  }
+})
 
 test('what was asked for is taken back', async () => {
   const client = await connect()
