@@ -14,7 +14,7 @@ export interface Stage {
 }
 
 const AGAIN_AFTER_MS = 50
-const AWAY_AT_MOST_MS = 30_000
+const AWAY_AT_MOST_MS = 120_000
 const NAME = 'faults'
 
 /** Open it on a database with Rowlock in it. */

@@ -4,9 +4,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 export const connectionString = process.env.DATABASE_URL!
 
-/** Wait until something is true, at most half a minute. */
+/** Wait until something is true, at most a minute. */
 export async function until(condition: () => unknown): Promise<void> {
-  const end = performance.now() + 30_000
+  const end = performance.now() + 60_000
   while (!(await condition())) {
     if (performance.now() > end) throw new Error(`waited in vain until ${condition}`)
     await sleep(10)
