@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { exactly } from '../support/exactly.ts'
+import { until } from '../support/until.ts'
 import {
   enqueue,
   enqueueMany,
@@ -331,6 +332,7 @@ test('a cancel of a whole queue beside workers leaves no job that is neither end
     }
   }
   const change = async () => {
+    await until('somebody works', () => claims > 0)
     const { id } = await begin('cancel', { queue: 'busy' })
     try {
       return await run(id, 100)

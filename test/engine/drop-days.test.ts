@@ -21,11 +21,15 @@ async function installed(schema: string): Promise<void> {
   await migrate(database)
 }
 
-const setNow = (expression: string) =>
-  database.query(
+/** Noon, so many days after the first day of history: no midnight comes in between. */
+async function setNow(daysLater: number): Promise<void> {
+  const [first] = await days()
+  const noon = `${first!.slice(-8)} 12:00Z`
+  await database.query(
     `create or replace function rowlock.now() returns timestamptz language sql volatile
-     as $n$ select ${expression} $n$`,
+     as $n$ select timestamptz '${noon}' + interval '${daysLater} days' $n$`,
   )
+}
 const days = async () => {
   const rows = await database.query<{ day: string }>(
     `select c.relname as day from pg_inherits i join pg_class c on c.oid = i.inhrelid
@@ -41,7 +45,7 @@ describe.each(['rowlock', 'rowlock.x', 'a rowlock.b', 'Odd "name" o’clock'])('
     async (isPooled) => {
       await installed(schema)
       const before = await days()
-      await setNow(`clock_timestamp() + interval '12 days'`)
+      await setNow(12)
       const dropped = await dropDueDays(database, isPooled)
       expect(dropped.filter((day) => day.startsWith('finished'))).toEqual(before.slice(0, 5))
       expect(await days()).toEqual(before.slice(5))
@@ -60,7 +64,7 @@ test('inputs that lie in payload go with their day, and no others', async () => 
             'done', 'default', 'k'
        from generate_series(1, 2500) n`,
   )
-  await setNow(`clock_timestamp() + interval '9 days'`)
+  await setNow(9)
   await dropDueDays(database, false)
   const [row] = await database.query<{ n: string; least: string }>(
     'select count(*)::text as n, min(job_id)::text as least from rowlock.payload',
@@ -80,16 +84,16 @@ test('a day begins at midnight UTC whatever the role’s zone and date style, an
   }
   const odd = new Database({ connectionString: created.url })
   try {
-    await setNow(`clock_timestamp() + interval '3 days'`)
+    await setNow(3)
     expect(await makeDays(odd, 10_000)).toBe(6)
-    await setNow(`clock_timestamp() + interval '6 days'`)
+    await setNow(6)
     expect(await makeDays(database, 10_000)).toBe(6)
     const bounds = await database.query<{ bound: string }>(
       `select pg_get_expr(c.relpartbound, c.oid) as bound from pg_class c
         where c.relname like 'finished\\_7\\_%' and c.relispartition`,
     )
     expect(bounds.length).toBeGreaterThan(15)
-    await setNow(`clock_timestamp() + interval '30 days'`)
+    await setNow(30)
     const dueOdd = await odd.query('select * from rowlock.days_due()')
     expect(dueOdd).toEqual(await database.query('select * from rowlock.days_due()'))
     expect(dueOdd.length).toBeGreaterThan(30)

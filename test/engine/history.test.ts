@@ -7,12 +7,19 @@ import { enqueue, enqueueMany, type Hand, held, refusal, register, stateOf, verb
 
 let db: TestRowlock
 let hand: Hand
+/** By so much the clock of this file is behind: it began at noon of the day that the template was made on. */
+let behindMs = 0
+let clock = 'pg_catalog.clock_timestamp()'
 beforeAll(async () => {
   db = await rowlockDatabase('history')
+  const [, ...day] = /(\d{4})(\d\d)(\d\d)$/.exec((await days('finished'))[0]!)!.map(Number)
+  behindMs = Date.now() - Date.UTC(day[0]!, day[1]! - 1, day[2], 12)
+  clock = `pg_catalog.clock_timestamp() - interval '${behindMs} ms'`
+  await setClock(clock)
   hand = await register(db, '1000 days')
 })
 afterAll(() => db.drop())
-afterEach(() => setClock('pg_catalog.clock_timestamp()'))
+afterEach(() => setClock(clock))
 
 /** The one clock, as an SQL expression. */
 const setClock = (sql: string) =>
@@ -27,7 +34,7 @@ const days = (parent: string) =>
     )
     .then((rows) => rows.map(({ name }) => name.replace('rowlock.', '')))
 const today = (plus = 0) => {
-  const day = new Date(Date.now() + plus * 86_400_000).toISOString().slice(0, 10)
+  const day = new Date(Date.now() - behindMs + plus * 86_400_000).toISOString().slice(0, 10)
   return day.replaceAll('-', '')
 }
 const dropToday = async () => {
@@ -95,7 +102,7 @@ describe('a missing day', () => {
 
   test('is made when the clock stands far ahead', async () => {
     const job = await claimed()
-    await setClock(`pg_catalog.clock_timestamp() + interval '400 days'`)
+    await setClock(`${clock} + interval '400 days'`)
     expect((await db.value('select rowlock.finish($1)', [{ complete: [held(job)] }])).completed).toEqual([
       job.id,
     ])
@@ -186,7 +193,7 @@ describe('days that are due', () => {
     const due = await db.sql('select day from rowlock.days_due(9999)')
     const kept = new Set(['finished_90', 'attempt_90'].map((stem) => `${stem}_${today()}`))
     expect(due.filter(({ day }) => kept.has(day))).toHaveLength(2)
-    await setClock('pg_catalog.clock_timestamp()')
+    await setClock(clock)
     expect(await db.sql('select day from rowlock.days_due(9999)')).toEqual([])
   })
 })

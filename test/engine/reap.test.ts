@@ -41,18 +41,19 @@ async function taken(options: Record<string, unknown> = {}) {
 }
 
 describe('a lease that is over', () => {
+  /** Late enough for what is to happen before, on a machine that is busy too. */
   const runsOutSoon = () =>
     db.value<Date>(
-      `update rowlock.worker set expires_at = clock_timestamp() + interval '300 ms' returning expires_at`,
+      `update rowlock.worker set expires_at = clock_timestamp() + interval '3 s' returning expires_at`,
     )
   const isOver = (end: Date) =>
     until('the lease is over', () => db.value<boolean>('select clock_timestamp() > $1', [end]))
 
   test('is not taken for over while a beat that extended it waits to commit', async () => {
     const { id } = await taken()
-    const end = await runsOutSoon()
     const beat = await db.session()
     await beat.query('begin')
+    const end = await runsOutSoon()
     await beat.query('select rowlock.heartbeat($1)', [hand.id])
     await isOver(end)
     expect(await reap()).toEqual([])
@@ -62,8 +63,8 @@ describe('a lease that is over', () => {
   })
 
   test('is not brought back by a beat that waited for its row beyond its end', async () => {
-    const end = await runsOutSoon()
     const other = await db.session()
+    const end = await runsOutSoon()
     await other.query('begin')
     await other.query('select from rowlock.worker for no key update')
     const beat = db.value('select rowlock.heartbeat($1)', [hand.id])

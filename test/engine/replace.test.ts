@@ -137,8 +137,8 @@ create index concurrently if not exists "waiting Kind try" on rowlock.waiting (k
   test('whose process dies in the middle goes on with the next one, longer than the role may sit idle', async () => {
     const at = await ground('dies')
     const url = await at.role('hasty', [
-      `set idle_in_transaction_session_timeout = '200ms'`,
-      `set statement_timeout = '200ms'`,
+      `set idle_in_transaction_session_timeout = '2s'`,
+      `set statement_timeout = '2s'`,
     ])
     await at.admin(`create schema rowlock authorization ${new URL(url).username}`)
     await migrate(at.database({ url }))
@@ -150,7 +150,7 @@ create index concurrently if not exists "waiting Kind try" on rowlock.waiting (k
     await old.query('select 1')
     const building = () =>
       at.admin<{ pid: number; old: boolean }>(
-        `select pid, clock_timestamp() - query_start > interval '500 ms' as old from pg_stat_activity
+        `select pid, clock_timestamp() - query_start > interval '2500 ms' as old from pg_stat_activity
           where datname = current_database() and query ilike 'create index concurrently%' and state = 'active'`,
       )
     const dying = migrate(at.database({ url }), { migrations })
@@ -165,7 +165,7 @@ create index concurrently if not exists "waiting Kind try" on rowlock.waiting (k
       at.admin(
         `select from pg_stat_activity
           where datname = current_database() and pid <> pg_backend_pid() and state = 'active'
-            and query ilike '%index concurrently%' and clock_timestamp() - query_start > interval '500 ms'`,
+            and query ilike '%index concurrently%' and clock_timestamp() - query_start > interval '2500 ms'`,
       )
     await until(
       'it waits, beyond the time of the role, to drop what was left',

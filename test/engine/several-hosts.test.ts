@@ -151,13 +151,13 @@ test('the host that was taken last is tried first, by every lane', async () => {
 
 test('a host that never answers costs its share of the time to connect', async () => {
   await first.set('blackhole')
-  const lane = database(bothWays()).lane(1, 'lane', { connectTimeoutMs: 1_000 })
+  const lane = database(bothWays()).lane(1, 'lane', { connectTimeoutMs: 6_000 })
   open.push({ close: () => lane.closeLane() })
   expect(await lane.query('select 1 as one')).toEqual([{ one: 1 }])
   await second.set('blackhole')
   second.reset()
   const said = await messageOf(lane.query('select 1').catch(() => lane.query('select 1')))
-  expect(said).toMatch(/No connection.*: no answer within 450 ms; .*: no answer within 450 ms/)
+  expect(said).toMatch(/No connection.*: no answer within 2700 ms; .*: no answer within 2700 ms/)
 })
 
 test('a host that dies in the midst of the question is passed by', async () => {
@@ -183,7 +183,7 @@ test('wrong passwords everywhere are for a person to mend', async () => {
   const rowlock = client(`postgres://nobody_here:wrong@${hosts}/${databaseName()}`)
   const worker = rowlock.worker({ handlers: [handle(note, () => {})] })
   const said = await messageOf(worker.start())
-  expect(said).toMatch(/does not let this worker in \(28P01\)/)
+  expect(said).toMatch(/does not let this worker in \((28P01|08P01)\)/)
   await worker.stop()
 })
 

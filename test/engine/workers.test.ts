@@ -26,7 +26,7 @@ describe('the workers', () => {
     const ends: (() => void)[] = []
     const handler = handle(job, () => new Promise<void>((resolve) => ends.push(resolve)))
     const queues = { default: { concurrency: 1, prefetch: 1 }, email: { concurrency: 4, prefetch: 0 } }
-    const worker = await rig.start({ handlers: [handler], queues, name: 'one', heartbeat: 100, lease: '5s' })
+    const worker = await rig.start({ handlers: [handler], queues, name: 'one', heartbeat: 100, lease: '20s' })
     const { workerId } = worker.status
     await rig.rowlock.enqueueMany([job.with(''), job.with(''), job.with('', { queue: 'email' })])
     await rig.rowlock.setQueue('email', { concurrency: 6 })
@@ -44,7 +44,7 @@ describe('the workers', () => {
       beatAt: expect.any(Date),
       expiresAt: expect.any(Date),
       isAlive: true,
-      leaseMs: 5_000,
+      leaseMs: 20_000,
       queues: {
         default: { concurrency: 1, prefetch: 1, running: 1, prefetched: 1, ...rates },
         email: { concurrency: 6, prefetch: 0, running: 1, prefetched: 0, ...rates },
@@ -63,7 +63,7 @@ describe('the workers', () => {
     await until('it is seen to drain', async () => (await rig.rowlock.workers())[0]?.draining)
     for (const end of ends) end()
     await stopped
-    expect(await rig.rowlock.workers()).toEqual([])
+    await until('its row is gone', async () => (await rig.rowlock.workers()).length === 0)
   })
 
   test('come the eldest first, and are seen after their lease until they are buried', async () => {
