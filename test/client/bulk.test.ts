@@ -5,6 +5,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { killChildren, startChild } from '../support/child.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { exactly } from '../support/exactly.ts'
+import { makeGate } from '../support/gate.ts'
 import { ground } from '../support/ground.ts'
 
 let db: TestRowlock
@@ -112,7 +113,8 @@ test('one that is aborted ends between two steps, and goes on from there', async
 })
 
 test('one that is stopped by somebody else ends after its step', async () => {
-  const { queue } = await waiting(6)
+  // Far more steps than pass until the stop has come.
+  const { queue } = await waiting(2_000)
   const bulk = await rowlock.bulk('cancel', { queue })
   let stopped: Promise<BulkRow> | undefined
   const row = await bulk.run({
@@ -122,7 +124,7 @@ test('one that is stopped by somebody else ends after its step', async () => {
     },
   })
   expect(row.outcome).toBe('stopped')
-  expect(row.changed).toBeLessThan(6)
+  expect(row.changed).toBeLessThan(2_000)
   expect(await stopped).toMatchObject({ outcome: 'stopped' })
 })
 
@@ -130,10 +132,14 @@ describe('a process that runs one', () => {
   test('is killed in the middle: another goes on, and each job is changed once', async () => {
     const { queue, ids } = await waiting(400)
     const bulk = await rowlock.bulk('run_now', { queue })
+    const gate = await makeGate(db, 'bulk', 'changed')
+    await gate.close(40)
     const child = startChild('client/bulk-child.ts', { url: db.url, id: bulk.id })
     await child.until('some steps are done', ({ changed }) => changed >= 40)
+    await gate.untilReached()
     child.signal('SIGKILL')
     await child.ended()
+    await gate.open()
     const rest = await rowlock.openBulk(bulk.id)
     expect(rest.row).toMatchObject({ outcome: null })
     expect(rest.row.changed).toBeLessThan(400)

@@ -30,7 +30,7 @@ test('both end, each key has one job, and each answer names it', async () => {
     expect([...there!, ...back!].filter(({ created }) => created)).toHaveLength(ordered.length)
   }
   expect(await db.value('select count(*)::int from rowlock.waiting')).toBe(6 * 2_500)
-}, 60_000)
+}, 240_000)
 
 test('a bulk call of more than one statement on a client without a transaction says what is missing', async () => {
   const client = await db.session()

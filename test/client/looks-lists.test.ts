@@ -33,7 +33,7 @@ beforeAll(async () => {
   )
   ids = (await rowlock.enqueueMany(jobs)).map(({ id }) => id)
   await rowlock.cancel(ids[0]!, { actor: 'ann', reason: 'a try' })
-}, 60_000)
+}, 240_000)
 afterAll(() => at.drop())
 
 test('a page has typed rows, and says where the next one starts', async () => {
