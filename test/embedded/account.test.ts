@@ -115,8 +115,11 @@ describe.runIf(root)('started by root', () => {
     const folder = scratch()
     const account = findAccount()
     const file = join(folder, 'a', 'file')
+    // Whatever the umask is.
     mkdirSync(join(folder, 'a'))
-    writeFileSync(file, '', { mode: 0o644 })
+    chmodSync(join(folder, 'a'), 0o755)
+    writeFileSync(file, '')
+    chmodSync(file, 0o644)
     expect(reachable(file, account)).toBe(true)
     chmodSync(file, 0o600)
     expect(reachable(file, account)).toBe(false)
