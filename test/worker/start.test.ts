@@ -33,7 +33,7 @@ test('a start on a database without Rowlock is refused, and leaves nothing behin
 
 describe('a start that no wait would mend is refused', () => {
   test.each(['a wrong password', 'no such database', 'no rights'])('%s', async (what) => {
-    const role = `start_${process.pid}`
+    const role = `start_${process.pid}_${new URL(rig.db.url).pathname.slice(-10)}`
     await rig.db.sql(`create role ${role} login password 'right'`)
     const url = new URL(rig.db.url)
     url.username = role
