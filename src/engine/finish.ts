@@ -45,18 +45,26 @@ export function finish(
   return database.call('finish', '$1::text::jsonb', [outcomesJson(outcomes)], { timeoutMs, write: 'finish' })
 }
 
-/** Rows of one table are locked in id order, so each verb's jobs are sorted. A result is JSON already. */
+/** Rows of one table are locked in id order, so each verb's jobs are sorted. */
 export function outcomesJson(outcomes: readonly Outcome[]): string {
   const byVerb = new Map<string, string[]>()
-  for (const { verb, attempt: _attempt, queue: _queue, ...rest } of [...outcomes].sort(byId)) {
-    const { result, ...ended } = rest as { result?: string }
-    let text = JSON.stringify(ended)
-    if (result !== undefined) text = `${text.slice(0, -1)},"result":${result}}`
-    const known = byVerb.get(verb)
+  for (const outcome of [...outcomes].sort(byId)) {
+    const text = outcome.verb === 'complete' ? completedJson(outcome) : endedJson(outcome)
+    const known = byVerb.get(outcome.verb)
     if (known) known.push(text)
-    else byVerb.set(verb, [text])
+    else byVerb.set(outcome.verb, [text])
   }
   return `{${[...byVerb].map(([verb, jobs]) => `"${verb}":[${jobs.join(',')}]`).join(',')}}`
+}
+
+/** The common case, in which nothing needs escaping; a result is JSON already. */
+function completedJson({ id, claim_id, ran_ms, result }: Extract<Outcome, { verb: 'complete' }>): string {
+  const ran = ran_ms === undefined ? '' : `,"ran_ms":${ran_ms}`
+  return `{"id":"${id}","claim_id":"${claim_id}"${ran}${result === undefined ? '' : `,"result":${result}`}}`
+}
+
+function endedJson({ verb: _verb, attempt: _attempt, queue: _queue, ...ended }: Outcome): string {
+  return JSON.stringify(ended)
 }
 
 function byId(a: { id: string }, b: { id: string }): number {
