@@ -66,10 +66,11 @@ async function busy(database: Database, tookMs: number[], isOver: () => boolean)
       60_000,
     )
     tookMs.push(performance.now() - began)
-    const outcomes = claimed.jobs.map(({ id, claimId }) => ({
+    const outcomes = claimed.jobs.map(({ id, claimId, attempt }) => ({
       verb: 'complete' as const,
       id,
       claim_id: claimId,
+      attempt,
       ran_ms: 0,
     }))
     if (outcomes.length > 0) await finish(database, outcomes, 60_000)

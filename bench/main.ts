@@ -1,6 +1,7 @@
-// `npm run bench -- <scenario> [--quick] [--json] [--rounds n]`: measures, writes what it measured to bench/results/, and
-// makes bench/RESULTS.md anew from all that is there.
+// `npm run bench -- <scenario> [--quick] [--json] [--rounds n]`: measures, writes what it measured to bench/results/,
+// and makes bench/RESULTS.md anew from all that is there.
 
+import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline/promises'
@@ -116,6 +117,9 @@ function record(recorded: Recorded): void {
   mkdirSync(folder, { recursive: true })
   const file = join(folder, `${recorded.scenario}${recorded.quick ? '.quick' : ''}.json`)
   writeFileSync(file, `${JSON.stringify(recorded, null, 2)}\n`)
+  // Results are kept with the sources, so they are laid out as those are.
+  const biome = join(FOLDER, '../node_modules/@biomejs/biome/bin/biome')
+  spawnSync(process.execPath, [biome, 'format', '--write', file], { stdio: 'ignore' })
   writeReport(FOLDER)
 }
 

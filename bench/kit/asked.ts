@@ -23,12 +23,12 @@ export interface Asked {
   readonly among: readonly string[] | undefined
 }
 
-export const HELP = `usage: npm run bench -- <scenario> [--quick] [--json] [--rounds n] [--pg major] [--yes] [--among a,b]
+export const HELP = `usage: npm run bench -- <scenario> [--quick] [--json] [--rounds n] [--pg n] [--among a,b] [--yes]
 
   --quick      a trial of a minute or two; never published over a whole run
   --json       the last line is the result: scenario, rounds, ours, peers, ratios, counted
   --rounds n   default 5; 2 of a quick run
-  --pg major   14 to 18, default 18
+  --pg n       14 to 18, default 18
   --among a,b  only these contenders, for looking closer; such a run is not recorded
   --yes        run what needs much disk without asking
 

@@ -22,10 +22,11 @@ export interface Recorded {
 
 const HEAD = `# Results
 
-Written by \`npm run bench\` from the files in [results](results); edit nothing here. Figures are medians of rounds that
-took turns (A B C A B C), with the lowest and the highest in brackets. **Counted** figures come from the system's and the
-server's own accounting, and other load on the machine hardly moves them; read them first. Times and rates are to be read
-as ratios between those that took part in the same run. What it all means: [performance](../docs/performance.md).
+Written by \`npm run bench\` from the files in [results](results); edit nothing here. Figures are medians of rounds
+that took turns (A B C A B C), with the lowest and the highest in brackets. **Counted** figures come from the system's
+and the server's own accounting, and other load on the machine hardly moves them; read them first. Times and rates are
+to be read as ratios between those that took part in the same run. What it all means:
+[performance](../docs/performance.md).
 `
 
 /** Make bench/RESULTS.md and bench/plots/ anew. A whole run stands before a quick one of the same scenario. */

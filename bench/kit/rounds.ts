@@ -23,8 +23,8 @@ export function spread(rounds: readonly number[]): Spread {
 
 /**
  * Measure each contender once a round, in turns. The order turns by one each round, so that nobody always comes after
- * the same one. Who throws is out for the rest, and told to `onFailure`; without it the error is thrown. With a budget no
- * round is begun, but for the first, that would probably not end within it.
+ * the same one. Who throws is out for the rest, and told to `onFailure`; without it the error is thrown. With a budget
+ * no round is begun, but for the first, that would probably not end within it.
  */
 export async function interleaved<T extends { readonly name: string }>(
   rounds: number,

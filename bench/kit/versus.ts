@@ -29,6 +29,17 @@ export const TITLES: Readonly<Record<string, string>> = {
   statements: 'statements',
   buffers: 'buffers',
   deadTuples: 'dead tuples',
+  idleP50Ms: 'p50, ms',
+  idleP95Ms: 'p95, ms',
+  idleP99Ms: 'p99, ms',
+  flushP50Ms: 'a flush, p50, ms',
+  steadyPerSecond: 'steady rate, jobs/s',
+  busyP50Ms: 'p50, ms',
+  busyP95Ms: 'p95, ms',
+  busyP99Ms: 'p99, ms',
+  heldP50Ms: 'p50, ms',
+  heldP95Ms: 'p95, ms',
+  heldP99Ms: 'p99, ms',
 }
 
 /** A row a contender, a column a figure; figures that nobody has are left out. */
@@ -67,8 +78,8 @@ export function picked(rounds: readonly Figures[] = [], figures: readonly string
 }
 
 /**
- * One figure of one contender by that of another: the median of the ratios within rounds, which a machine that is slower
- * in one round than in the next does not move. NaN when either did not take part.
+ * One figure of one contender by that of another: the median of the ratios within rounds, which a machine that is
+ * slower in one round than in the next does not move. NaN when either did not take part.
  */
 export function ratio(samples: Samples, figure: string, over: string, under: string): number {
   const [a = [], b = []] = [samples.get(over), samples.get(under)]
@@ -77,6 +88,13 @@ export function ratio(samples: Samples, figure: string, over: string, under: str
     return top === undefined || bottom === undefined ? [] : [{ ratio: top / bottom }]
   })
   return rounded(medians(ratios).ratio ?? Number.NaN)
+}
+
+/** One figure of each contender that has it, for a plot. */
+export function pointsOf(samples: Samples, figure: string): { x: string; y: number }[] {
+  return [...samples.keys()]
+    .map((name) => ({ x: name, y: picked(samples.get(name), [figure])[figure] ?? Number.NaN }))
+    .filter(({ y }) => Number.isFinite(y))
 }
 
 /** Ratios that are known. */

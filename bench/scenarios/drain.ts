@@ -8,6 +8,7 @@ import {
   known,
   peersOf,
   picked,
+  pointsOf,
   ratio,
   type Samples,
   versusTable,
@@ -95,7 +96,7 @@ async function run(bench: Bench): Promise<ScenarioResult> {
         kind: 'bars',
         xLabel: '',
         yLabel: 'jobs/s, median of the rounds',
-        series: [{ name: 'jobs/s', points: points(alone, 'perSecond') }],
+        series: [{ name: 'jobs/s', points: pointsOf(alone, 'perSecond') }],
       },
       {
         name: 'cpu',
@@ -104,8 +105,8 @@ async function run(bench: Bench): Promise<ScenarioResult> {
         xLabel: '',
         yLabel: 'µs a job: PostgreSQL (or Redis), and Node.js',
         series: [
-          { name: 'server', points: [...points(alone, 'pgCpuUs'), ...points(alone, 'redisCpuUs')] },
-          { name: 'Node.js', points: points(alone, 'nodeCpuUs') },
+          { name: 'server', points: [...pointsOf(alone, 'pgCpuUs'), ...pointsOf(alone, 'redisCpuUs')] },
+          { name: 'Node.js', points: pointsOf(alone, 'nodeCpuUs') },
         ],
       },
     ],
@@ -119,17 +120,11 @@ async function run(bench: Bench): Promise<ScenarioResult> {
   }
 }
 
-function points(samples: Samples, figure: string): { x: string; y: number }[] {
-  return [...samples.keys()]
-    .map((name) => ({ x: name, y: picked(samples.get(name), [figure])[figure] ?? Number.NaN }))
-    .filter(({ y }) => Number.isFinite(y))
-}
-
 export const scenario: Scenario = {
   name: 'drain',
   title: '100,000 waiting no-op jobs are run to their end by one process, then by two',
   how:
-    'Jobs `{ n }` are enqueued, the tables are vacuumed and analyzed, and a checkpoint is made; then a process begins ' +
+    'Jobs `{ n }` are enqueued, tables are vacuumed and analyzed, and a checkpoint is made; then a process begins ' +
     'to work, which is timed from its first statement until no job is left that is not finished, as a look at the ' +
     'tables says. Handlers do nothing. `rowlock`, `graphile`, `pg-boss` and `bullmq-redis` are each in the fastest ' +
     'configuration that their documentation has; names in `-default` are as they come. Slow ones get fewer jobs; all ' +
