@@ -179,6 +179,35 @@ const WORKER: FileGuards = {
           'is OUTCOME_UNKNOWN; the repeat finds it',
       ),
     ],
+    [
+      'a transaction of ours is not idle for ever',
+      'Math.ceil(options.idleMs ?? this.#timeoutMs(options))',
+      '0',
+      test(
+        'faults/idle-transactions',
+        'each transaction of ours says how long it may be idle, and the session keeps nothing of it',
+      ),
+    ],
+    [
+      'how long it may be idle ends with it',
+      'set local idle_in',
+      'set idle_in',
+      test(
+        'faults/idle-transactions',
+        'each transaction of ours says how long it may be idle, and the session keeps nothing of it',
+      ),
+    ],
+  ],
+  'src/engine/enqueue.ts': [
+    [
+      'a source may pause',
+      ', idleMs: LIMITS.sourceIdleMs.max',
+      '',
+      test(
+        'faults/idle-transactions',
+        'each transaction of ours says how long it may be idle, and the session keeps nothing of it',
+      ),
+    ],
   ],
 }
 

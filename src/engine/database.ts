@@ -41,6 +41,12 @@ export interface CallOptions {
   readonly write?: string
 }
 
+/** How a transaction of ours differs. */
+export interface TransactionOptions extends CallOptions {
+  /** How long it may say nothing between two statements; then the server ends it. Unit: ms. Default: the timeout. */
+  readonly idleMs?: number
+}
+
 /** How a lane differs. */
 export interface LaneOptions {
   /** Leads elsewhere: around a pooler. */
@@ -218,26 +224,40 @@ export class Database {
   /** Borrow a connection. One that broke is destroyed, not given back. */
   async use<T>(body: (client: PooledClient) => Promise<T>, options: CallOptions = {}): Promise<T> {
     const client = await this.connect()
-    const ignore = () => {} // a checked-out client without a listener takes the process down
-    client.on?.('error', ignore)
+    let gone: unknown
+    // A checked-out client without a listener takes the process down.
+    const note = (error: unknown) => {
+      gone ??= error
+    }
+    client.on?.('error', note)
     let broken = false
     try {
       return await body(client)
     } catch (error) {
       broken = isConnectionError(error)
       if (isReadOnly(error)) throw readOnly(error)
-      if (broken && options.write !== undefined) throw outcomeUnknown(options.write, error)
+      if (broken && options.write !== undefined) throw outcomeUnknown(options.write, gone ?? error)
       throw error
     } finally {
-      client.removeListener?.('error', ignore)
+      client.removeListener?.('error', note)
       client.release(broken)
     }
   }
 
-  /** Run statements in one READ COMMITTED transaction. */
-  async transaction<T>(body: (client: PooledClient) => Promise<T>, options: CallOptions = {}): Promise<T> {
+  /**
+   * Run statements in one READ COMMITTED transaction. The server ends it when nothing is heard of it for long: a process
+   * that hangs, or is gone without a word, would else hold its locks for ever. That is said in the message that begins
+   * it, so that there is no moment in between; two statements in one message are no more than that without parameters.
+   */
+  async transaction<T>(
+    body: (client: PooledClient) => Promise<T>,
+    options: TransactionOptions = {},
+  ): Promise<T> {
+    const idleMs = Math.ceil(options.idleMs ?? this.#timeoutMs(options))
+    const begin = `begin isolation level read committed read write;
+      set local idle_in_transaction_session_timeout = ${idleMs}`
     return this.use(async (client) => {
-      await this.#run(client, 'begin isolation level read committed read write', [], options)
+      await this.#run(client, begin, [], options)
       try {
         const value = await body(client)
         await this.#run(client, 'commit', [], options)
@@ -272,6 +292,10 @@ export class Database {
     await this.#ending
   }
 
+  #timeoutMs({ timeoutMs }: CallOptions): number {
+    return timeoutMs ?? this.#options.statementTimeoutMs ?? 60_000
+  }
+
   #open(): PoolLike {
     if (this.#pool !== undefined) return this.#pool
     const { pool, maxConnections = 4, applicationName = 'rowlock' } = this.#options
@@ -297,9 +321,8 @@ export class Database {
     values: unknown[],
     options: CallOptions,
   ): Promise<{ rows: unknown[] }> {
-    const timeoutMs = options.timeoutMs ?? this.#options.statementTimeoutMs ?? 60_000
     try {
-      return await withTimeout(queryable.query(text, values), timeoutMs)
+      return await withTimeout(queryable.query(text, values), this.#timeoutMs(options))
     } catch (error) {
       throw translate(error)
     }

@@ -83,7 +83,8 @@ async function enqueueBatches(
     for await (const batch of batches) results.push(...(await at(results.length, send(batch, through))))
     return results
   }
-  if (queryable === undefined) return database.transaction(all, { write: 'enqueue' })
+  if (queryable === undefined)
+    return database.transaction(all, { write: 'enqueue', idleMs: LIMITS.sourceIdleMs.max })
   const savepoint = `rowlock_enqueue_${++savepoints}`
   await queryable.query(`savepoint ${savepoint}`).catch((error) => {
     if ((error as { code?: unknown }).code !== '25P01') throw error

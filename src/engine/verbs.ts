@@ -80,7 +80,8 @@ export class Verbs extends JobVerbs {
   /**
    * Put many jobs in: all or none, results in order. Takes arrays, iterables and async iterables of `job.with(…)`.
    *
-   * Transaction: one statement up to 1,000 jobs; more are one transaction, or a savepoint in the caller's.
+   * Transaction: one statement up to 1,000 jobs; more are one transaction, or a savepoint in the caller's. The server
+   * ends one of ours when a source that is read as it goes pauses for more than ten minutes.
    * Errors: as enqueue, with the `index` of the job at fault.
    * Source: sql/functions/store.sql
    */

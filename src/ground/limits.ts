@@ -134,6 +134,11 @@ export const LIMITS = table({
     why: 'Jobs that one step of a bulk change looks at; workers get the rows that it holds when it commits.',
   },
   bytesPerCall: { max: 4_000_000, unit: 'bytes', why: 'Bounds the memory of one statement on both sides.' },
+  sourceIdleMs: {
+    max: 10 * MINUTE,
+    unit: 'ms',
+    why: 'A pause of what enqueueMany reads; keys of its transaction are held meanwhile, and dead rows kept.',
+  },
   importLineBytes: {
     max: 8_000_000,
     unit: 'bytes',
