@@ -87,12 +87,19 @@ export const unavailable = (error: unknown): RowlockError =>
 /** The server is there and lets nobody in as this: password, rights, database. No wait mends it. */
 const NOT_LET_IN = /^(28[0-9A-Z]{3}|3D000|42501)$/
 
+/** PgBouncer gives whatever it refuses the code of a broken protocol; these of its words say the same. */
+const NOT_LET_IN_BY_A_POOLER =
+  /^((SASL|password) authentication failed|no such (user|database)|database ".*" does not exist)/
+
+const isNotLetIn = ({ code, message }: ServerError): boolean =>
+  typeof code === 'string' &&
+  (NOT_LET_IN.test(code) || (code === '08P01' && NOT_LET_IN_BY_A_POOLER.test(String(message))))
+
 /** DATABASE_UNAVAILABLE when a person must mend what is wrong before a connection is of use; else undefined. */
 export function notLetIn(error: unknown): RowlockError | undefined {
   for (let at = error; at instanceof Error; at = at.cause) {
-    const { code } = at as ServerError
-    if (typeof code !== 'string' || !NOT_LET_IN.test(code)) continue
-    const message = `The database does not let this worker in (${code}): ${at.message}`
+    if (!isNotLetIn(at as ServerError)) continue
+    const message = `The database does not let this worker in (${(at as ServerError).code}): ${at.message}`
     return new RowlockError('DATABASE_UNAVAILABLE', message, { cause: at })
   }
   return undefined
