@@ -16,6 +16,7 @@ export default defineConfig({
   test: {
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global.ts'],
+    setupFiles: process.env.ROWLOCK_TEST_POOLER === '1' ? ['test/support/pooled.ts'] : [],
     // The end of a hang, and no measure of anything: machines with much else to do take ten times as long.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -3,6 +3,7 @@
 import { existsSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { REGISTRY } from '../../faults/registry.ts'
+import { NOT_POOLED } from '../support/pooled.ts'
 import { ROOT, read } from '../support/tree.ts'
 import { hasTest, titlesIn, titlesOf } from './titles.ts'
 
@@ -41,6 +42,13 @@ test('each says in a sentence what holds, and why nobody tries it where nobody d
 test('each test that is named is in its file', () => {
   const named = REGISTRY.flatMap(({ owner }) => ('test' in owner ? [owner.test, ...owner.also] : []))
   expect(missing(named)).toEqual([])
+})
+
+test('each test that a run through PgBouncer leaves out is in its file, and it is said why', () => {
+  const named = Object.keys(NOT_POOLED)
+  expect(missing(named.filter((name) => name.includes(' › ')))).toEqual([])
+  expect(named.filter((name) => !name.includes(' › ') && !existsSync(ROOT + name))).toEqual([])
+  for (const why of Object.values(NOT_POOLED)) expect(why).toMatch(/^it[s ].{20,}/)
 })
 
 test('each promise of docs/guarantees.md names tests that are there', () => {

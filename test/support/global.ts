@@ -2,7 +2,7 @@
 //
 // ROWLOCK_TEST_URL names a server to use instead (as superuser), ROWLOCK_TEST_TEMPLATE a template on it; PG_MAJOR
 // picks another major, 14 to 17. ROWLOCK_TEST_POOLER=1 puts PgBouncer in transaction mode, two connections a database
-// and role, between Rowlock and the server (pooler.ts says which tests cannot go that way).
+// and role, between Rowlock and the server (pooled.ts says which tests cannot go that way).
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'

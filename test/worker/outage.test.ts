@@ -3,6 +3,7 @@
 import { defineJob, fixed, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
+import { isPooled } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 
@@ -33,7 +34,7 @@ test('a server that is away at the start is waited for', async () => {
   const { id } = await rig.rowlock.enqueue(job, 1)
   await proxy.set('pass')
   await rig.becomes(id, 'done')
-  await until('it listens', () => worker.status.listening)
+  if (!isPooled()) await until('it listens', () => worker.status.listening)
 })
 
 describe.each(['refuse', 'blackhole'] as const)('an outage by %s', (mode) => {
