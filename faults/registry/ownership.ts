@@ -16,6 +16,8 @@ export const OWNERSHIP = [
   tried(
     'A02',
     'Of a completion and a verdict of death one wins; the other changes nothing and is told so.',
+    'faults/stopped-owner › a process that goes on when its lease is over about now: each job ends ' +
+      'once, and whoever lost it knows',
     `faults/stale-owner › ${RACE}`,
     'worker/crash › a frozen worker that thaws changes nothing: its jobs ran elsewhere, each ends once',
   ),
@@ -34,6 +36,7 @@ export const OWNERSHIP = [
   tried(
     'A05',
     'A heartbeat that was under way for too long brings no lease back.',
+    'faults/late-beats › a beat that arrives when its job has another owner takes nothing back',
     'worker/outage › a heartbeat that arrives after its lease was over extends nothing',
     'engine/reap › a lease that is over › is over for ever: no heartbeat brings it back',
   ),
@@ -44,7 +47,9 @@ export const OWNERSHIP = [
   ),
   tried(
     'A07',
-    'A beat has room to be late: a link whose round trip takes three tenths of the lease costs nobody a job.',
+    'A beat has room to be late: a link whose round trip takes four tenths of the lease costs nobody a job.',
+    'faults/late-beats › a link whose round trip takes four tenths of the lease leaves beats a margin, ' +
+      'on a machine that is %s',
     'worker/outage › a link whose round trip takes three tenths of the lease costs neither the lease nor a second run',
     'worker/options › a worker › beats three times a lease unless it is told how often',
   ),

@@ -172,6 +172,7 @@ describe('what a handler answers', () => {
   test('a result that cannot be stored leaves the job done, and says so in its place', async () => {
     const results: Record<string, () => unknown> = {
       nul: () => 'a\0b',
+      key: () => ({ 'a\0': 1 }),
       emoji: () => '😀'.slice(0, 1),
       big: () => 'x'.repeat(64_001),
       bigint: () => 1n,
