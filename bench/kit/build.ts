@@ -15,13 +15,11 @@ import {
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import ts from 'typescript'
+import { BUILD_VARIABLE } from './built.ts'
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 const BUILDS = join(ROOT, 'bench/dist')
 const KEPT_MS = 86_400_000
-
-/** Where children find Rowlock; `rowlock.ts` reads it from the environment, which children inherit. */
-export const BUILD_VARIABLE = 'ROWLOCK_BENCH_BUILD'
 
 /** File by file, as tsc emits them, without checking types: that is for `./check`, and takes a while. */
 export function build(say: (line: string) => void): void {

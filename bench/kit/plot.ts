@@ -39,13 +39,13 @@ export function drawn(plot: Plot): string {
   return plot.kind === 'bars' ? bars(plot) : lines(plot)
 }
 
-function bars({ title, yLabel, series }: Plot): string {
+function bars({ title, yLabel, yScale, series }: Plot): string {
   const groups = [...new Set(series.flatMap(({ points }) => points.map(({ x }) => String(x))))]
   const LEFT = 200
   const ROW = 22
   const gap = 10
   const top = series.length > 1 ? 76 : 56
-  const most = Math.max(...series.flatMap(({ points }) => points.map(({ y }) => y)), 0) || 1
+  const widthOf = widths(series, yScale)
   const room = WIDTH - LEFT - 90
   const body: string[] = []
   let y = top
@@ -57,7 +57,7 @@ function bars({ title, yLabel, series }: Plot): string {
     const middle = y + (mine.length * ROW) / 2 + 1
     body.push(`<text x="${LEFT - 10}" y="${middle}" text-anchor="end">${escaped(group)}</text>`)
     for (const { value, n } of mine) {
-      const width = Math.max(1, Math.round((value / most) * room))
+      const width = Math.max(1, Math.round(widthOf(value) * room))
       body.push(`<rect class="s${n % INKS}" x="${LEFT}" y="${y}" width="${width}" height="${ROW - 8}"/>`)
       body.push(`<text class="soft" x="${LEFT + width + 8}" y="${y + 12}">${short(value)}</text>`)
       y += ROW
@@ -67,6 +67,17 @@ function bars({ title, yLabel, series }: Plot): string {
   body.push(`<line class="axis" x1="${LEFT}" x2="${LEFT}" y1="${top - 6}" y2="${y - gap}"/>`)
   if (series.length > 1) body.push(legend(series, 58))
   return page(title, yLabel, y + 6, body)
+}
+
+/** Part of the room that a bar takes. On a log scale the shortest has a tenth of it. */
+function widths(series: readonly Series[], kind: Plot['yScale']): (value: number) => number {
+  const all = series
+    .flatMap(({ points }) => points.map(({ y }) => y))
+    .filter((y) => Number.isFinite(y) && y > 0)
+  const most = Math.max(...all, 0) || 1
+  if (kind !== 'log' || all.length === 0) return (value) => value / most
+  const span = Math.log10(most / Math.min(...all)) || 1
+  return (value) => (value > 0 ? 1 - (0.9 * Math.log10(most / value)) / span : 0)
 }
 
 function lines({ title, xLabel, yLabel, xScale, yScale, series }: Plot): string {

@@ -3,7 +3,7 @@
 
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { BUILD_VARIABLE } from './build.ts'
+import { BUILD_VARIABLE } from './built.ts'
 
 const from = <T>(path: string): Promise<T> =>
   import(pathToFileURL(join(process.env[BUILD_VARIABLE] ?? '', path)).href)

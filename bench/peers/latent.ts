@@ -38,19 +38,33 @@ export async function latencies(
     await worker.ask('work')
     // Plans and code get warm, LISTEN is proven.
     await line.oneByOne(20, 0)
+    const count = await ready.count()
+    const before = await cpuOf(producer, worker)
+    const warm = line.jobs
     const figures = {
       ...percentiles('idle', await line.oneByOne(idle, 0)),
       ...(entry.name.startsWith('bullmq') ? {} : percentiles('held', await line.oneByOne(held, 1000))),
     }
     const rate = await line.rate(busyMs)
     const busy = await line.atRate(rate / 2, busyMs)
-    await producer.ask('close')
-    await worker.ask('close')
-    return { ...figures, steadyPerSecond: rate, ...percentiles('busy', busy) }
+    await count.mark()
+    const jobs = line.jobs - warm
+    const nodeCpuUs = ((await cpuOf(producer, worker)) - before) / jobs
+    for (const child of [producer, worker]) {
+      await child.ask('close')
+      await child.end()
+    }
+    const counted = { nodeCpuUs, ...(await count.perJob(jobs)) }
+    return { ...figures, steadyPerSecond: rate, ...percentiles('busy', busy), ...counted }
   } finally {
     await producer.end()
     await worker.end()
   }
+}
+
+async function cpuOf(...children: readonly Child[]): Promise<number> {
+  const answers = await Promise.all(children.map((child) => child.ask('cpu')))
+  return answers.reduce((sum, { totalCpuUs }) => sum + totalCpuUs, 0)
 }
 
 function percentiles(part: string, ms: readonly number[]): Record<string, number> {
@@ -74,6 +88,11 @@ class Line {
     worker.onTold((told) => {
       this.#handled = (told as { handled: number }).handled
     })
+  }
+
+  /** Jobs that were enqueued so far. */
+  get jobs(): number {
+    return this.#next
   }
 
   /** One job, and the next only when that one has started, and a little later: never twice at the same point. */

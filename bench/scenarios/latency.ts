@@ -3,7 +3,7 @@
 import { flushMs } from '../kit/flush.ts'
 import { interleaved, percentile } from '../kit/rounds.ts'
 import type { Bench, Scenario, ScenarioResult, Target } from '../kit/scenario.ts'
-import { known, peersOf, picked, pointsOf, ratio, versusTable } from '../kit/versus.ts'
+import { COUNTED, countedOf, known, peersOf, picked, pointsOf, ratio, versusTable } from '../kit/versus.ts'
 import { Contest } from '../peers/contest.ts'
 import { latencies } from '../peers/latent.ts'
 import { entries } from '../peers/roster.ts'
@@ -56,11 +56,12 @@ async function run(bench: Bench): Promise<ScenarioResult> {
         ]),
       ),
     ),
-    counted: {},
+    counted: countedOf(samples),
     tables: [
       versusTable('Idle: one job, and the next when it has started', samples, IDLE),
       versusTable('At half of the steady rate, a commit every 20 ms', samples, BUSY),
       versusTable('Enqueued in a transaction that stays open for a second', samples, HELD),
+      versusTable('Counted, per job of all three', samples, COUNTED),
     ],
     plots: [
       {
