@@ -12,33 +12,24 @@ let tickUs: number | undefined
  * Source: proc(5), fields 14 to 17 of stat: utime, stime, cutime, cstime. Ended processes are in those of their parent.
  */
 export function serverCpuUs(postmaster: number): number | undefined {
-  let own: number[]
-  try {
-    own = fieldsOf(String(postmaster))
-  } catch {
-    return undefined
-  }
-  let ticks = own[11]! + own[12]! + own[13]! + own[14]!
-  for (const pid of readdirSync('/proc')) {
-    if (!/^\d+$/.test(pid)) continue
-    try {
-      const fields = fieldsOf(pid)
-      if (fields[1] === postmaster) ticks += fields[11]! + fields[12]!
-    } catch {
-      // Ended meanwhile: counted with its parent from now on.
+  for (;;) {
+    const before = cpuOf(postmaster)
+    if (before === undefined) return undefined
+    let ticks = before.own + before.ended
+    for (const pid of readdirSync('/proc')) {
+      if (!/^\d+$/.test(pid)) continue
+      const process = cpuOf(Number(pid))
+      if (process?.parent === postmaster) ticks += process.own
     }
+    // One that ended meanwhile stands in neither figure, or in both.
+    if (cpuOf(postmaster)?.ended === before.ended) return ticks * tick()
   }
-  return ticks * tick()
 }
 
 /** CPU time of one process. Unit: µs. Undefined where there is no /proc, or no such process. */
 export function processCpuUs(pid: number): number | undefined {
-  try {
-    const fields = fieldsOf(String(pid))
-    return (fields[11]! + fields[12]!) * tick()
-  } catch {
-    return undefined
-  }
+  const process = cpuOf(pid)
+  return process === undefined ? undefined : process.own * tick()
 }
 
 function tick(): number {
@@ -46,11 +37,25 @@ function tick(): number {
   return tickUs
 }
 
-/** From field 3 on: what stands before may hold blanks and brackets. */
-function fieldsOf(pid: string): number[] {
-  const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  return text
+interface Cpu {
+  readonly parent: number
+  /** Of the process itself. Unit: ticks, as the next. */
+  readonly own: number
+  /** Of those of its children that ended and were waited for. */
+  readonly ended: number
+}
+
+function cpuOf(pid: number): Cpu | undefined {
+  let text: string
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'utf8')
+  } catch {
+    return undefined
+  }
+  // From field 3 on: what stands before may hold blanks and brackets.
+  const fields = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
     .map(Number)
+  return { parent: fields[1]!, own: fields[11]! + fields[12]!, ended: fields[13]! + fields[14]! }
 }
