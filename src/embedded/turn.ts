@@ -1,6 +1,15 @@
 // One at a time among processes: a lock in a folder that no killed holder can keep.
 
-import { linkSync, mkdirSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startedAt } from './alive.ts'
@@ -28,6 +37,8 @@ export async function inTurn<T>(folder: string, boundMs: number, work: () => Pro
 async function take(folder: string, boundMs: number): Promise<string> {
   const draft = join(folder, `draft-${process.pid}-${Math.random().toString(36).slice(2)}`)
   writeFileSync(draft, `${process.pid} ${startedAt(process.pid)}`)
+  // Read by whoever waits, of another account too: root's umask may hide it, and then nobody sees that it is over.
+  chmodSync(draft, 0o644)
   const deadline = performance.now() + boundMs
   try {
     for (;;) {

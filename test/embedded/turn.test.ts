@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -28,6 +28,17 @@ test('a turn that fails is over', async () => {
   const fails = () => Promise.reject(new Error('no'))
   await expect(inTurn(folder, 60_000, fails)).rejects.toThrow('no')
   expect(await inTurn(folder, 60_000, async () => 'next')).toBe('next')
+})
+
+test('everybody can read whose turn it is, whatever the umask', async () => {
+  const folder = scratch()
+  const before = process.umask(0o077)
+  try {
+    const mode = await inTurn(folder, 60_000, async () => statSync(join(folder, '1')).mode & 0o777)
+    expect(mode).toBe(0o644)
+  } finally {
+    process.umask(before)
+  }
 })
 
 test('a holder that was killed holds nothing, a living one is waited for', async () => {

@@ -123,7 +123,10 @@ describe('a request', () => {
     const longAgo = new Date('0099-01-01T00:00:00Z')
     const job = await store({ availableAt, expiresAt: longAgo })
     expect(new Date(job.available_at)).toEqual(availableAt)
-    expect(new Date(job.expires_at)).toEqual(longAgo)
+    // In zones of today's names an hour of that time had seconds, which no Date can read.
+    const inUtc = `select (expires_at at time zone 'UTC')::text || 'Z' from rowlock.waiting where id = $1`
+    const expiresAt = await db.value<string>(inUtc, [job.id])
+    expect(new Date(expiresAt.replace(' ', 'T'))).toEqual(longAgo)
     expect(job).toMatchObject({ queue: 'default', priority: 0, timeout: '00:01:00', max_attempts: null })
   })
 
