@@ -21,7 +21,7 @@ export class Child {
   private constructor(name: string, program: string, input: object) {
     this.name = name
     this.#process = fork(fileURLToPath(new URL(program, import.meta.url)), [], {
-      execArgv: ['--import', 'tsx', '--expose-gc', '--unhandled-rejections=strict'],
+      execArgv: ['--import', 'tsx', '--expose-gc', '--unhandled-rejections=strict', ...PLAIN],
       env: { ...process.env, SOAK_PROGRAM: JSON.stringify(input) },
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
     })
@@ -94,6 +94,12 @@ export class Child {
     this.#open.clear()
   }
 }
+
+/**
+ * V8 goes on for half an hour to compile one function after the other for speed, and keeps what it has compiled on the
+ * heap: some hundred kilobytes in which a small leak could hide. So it only interprets, and keeps what it has read.
+ */
+const PLAIN = ['--no-opt', '--no-sparkplug', '--no-lazy-feedback-allocation', '--no-flush-bytecode']
 
 interface Open {
   resolve(answer: unknown): void
