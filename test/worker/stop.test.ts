@@ -67,7 +67,7 @@ describe('draining', () => {
     const all = await rig.rowlock.enqueueMany([1, 2, 3, 4].map((n) => job.with(n)))
     await until('one runs and two are prefetched', () => open.length === 1 && worker.status.prefetched === 2)
     const before = (await rig.rowlock.job(all[1]!.id))!.availableAt
-    const stopped = worker.stop({ grace: 10_000 })
+    const stopped = worker.stop({ grace: 60_000 })
     expect(worker.status.state).toBe('draining')
     await until(
       'the others are handed back',
