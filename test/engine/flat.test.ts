@@ -57,7 +57,11 @@ describe('blocks of a claim', () => {
       50_000,
       { priority: '10', available_at: `now() + interval '1 year'` },
     ],
-    ['50,000 wait in 2,000 other queues', 50_000, { queue: `'queue ' || n % 2000` }],
+    [
+      '50,000 older ones wait in 2,000 other queues',
+      50_000,
+      { queue: `'queue ' || n % 2000`, available_at: `now() - interval '1 day'` },
+    ],
     [
       '50,000 older jobs are of kinds that nobody here handles',
       50_000,
