@@ -123,7 +123,7 @@ describe('rowlock dev', () => {
     const url = await urlOf(first)
     const second = dev([], folder)
     expect(await urlOf(second)).toBe(url)
-    expect(second.said.stderr).toMatch(/joined the one that runs in \.rowlock/)
+    await until('it says so', () => second.said.stderr.includes('joined the one that runs in .rowlock'))
     first.process.kill('SIGINT')
     expect(await first.ended).toMatchObject({ code: 0 })
     expect(await isThere(url)).toBe(true)

@@ -268,7 +268,8 @@ describe('with a key', () => {
   })
 })
 
-describe('as a process', () => {
+// Starts of many processes, one after the other.
+describe('as a process', { timeout: 600_000 }, () => {
   const start = (args: readonly string[]) =>
     startTypeScript('src/cli/main.ts', ['enqueue', ...args], { DATABASE_URL: db.url })
   const lines = () => db.value(`select coalesce(max(lines), 0)::integer from rowlock.import`)

@@ -186,12 +186,11 @@ describe('rowlock work', () => {
     })
     expect(queues).toMatch(/"a": ?\{[^}]*"concurrency": ?7/)
     expect(queues).toMatch(/"b:c": ?\{[^}]*"concurrency": ?2/)
-    expect(child.said.stderr).toContain(
-      'no handler and no queues of the module have the queue od; did you mean odd?',
-    )
-    expect(child.said.stderr).toContain('have the queue a\n')
+    // What it said and what it wrote come by two ways.
     child.process.kill('SIGTERM')
-    await child.ended
+    const { stderr } = await child.ended
+    expect(stderr).toContain('no handler and no queues of the module have the queue od; did you mean odd?')
+    expect(stderr).toContain('have the queue a\n')
   })
 
   test('migrates first where it is told to', async () => {
