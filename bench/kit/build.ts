@@ -1,5 +1,6 @@
-// Build Rowlock below bench/dist when its sources are others than when it was last built: what is measured is what
-// users get. Each state of the sources has a folder of its own, so that a run is not disturbed by the next.
+// Build Rowlock, and what of the bench runs in children, below bench/dist when the sources are others than when they
+// were last built: what is measured is what users get, and children start without a compiler. Each state of the sources
+// has a folder of its own, so that a run is not disturbed by the next.
 
 import { createHash } from 'node:crypto'
 import {
@@ -25,7 +26,7 @@ const KEPT_MS = 86_400_000
 export function build(say: (line: string) => void): void {
   const to = join(BUILDS, digest())
   process.env[BUILD_VARIABLE] = to
-  if (existsSync(join(to, 'index.js'))) return
+  if (existsSync(join(to, 'src/index.js'))) return
   say('building Rowlock for the bench')
   mkdirSync(BUILDS, { recursive: true })
   for (const old of readdirSync(BUILDS)) {
@@ -36,7 +37,7 @@ export function build(say: (line: string) => void): void {
   const { config } = ts.readConfigFile(join(ROOT, 'tsconfig.json'), (path) => readFileSync(path, 'utf8'))
   const { options } = ts.convertCompilerOptionsFromJson(config.compilerOptions, ROOT)
   for (const file of sources()) {
-    const text = readFileSync(join(ROOT, 'src', file), 'utf8')
+    const text = readFileSync(join(ROOT, file), 'utf8')
     const { outputText } = ts.transpileModule(text, {
       fileName: file,
       compilerOptions: { ...options, noEmit: false, module: ts.ModuleKind.ESNext },
@@ -50,12 +51,14 @@ export function build(say: (line: string) => void): void {
 }
 
 function sources(): string[] {
-  const all = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
-  return all.filter((file) => file.endsWith('.ts')).sort()
+  return ['src', 'bench/kit', 'bench/peers', 'bench/ours'].flatMap((folder) => {
+    const all = readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    return all.filter((file) => file.endsWith('.ts')).map((file) => join(folder, file))
+  })
 }
 
 function digest(): string {
   const hash = createHash('sha256')
-  for (const file of sources()) hash.update(file).update(readFileSync(join(ROOT, 'src', file)))
+  for (const file of sources()) hash.update(file).update(readFileSync(join(ROOT, file)))
   return hash.digest('hex').slice(0, 16)
 }

@@ -2,7 +2,8 @@
 // runs the functions it exports when asked; what the module keeps between them is its state.
 
 import { fork } from 'node:child_process'
-import { fileURLToPath } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import { BUILD_VARIABLE } from './built.ts'
 
 /** What a child answers to one question. */
 export interface Answered<T> {
@@ -27,14 +28,14 @@ export interface Child {
 /** A module could not be loaded since a package is not installed. */
 export class Missing extends Error {}
 
-const HOST = fileURLToPath(new URL('./child-host.ts', import.meta.url))
-const TSX = import.meta.resolve('tsx')
+const BENCH = new URL('../', import.meta.url).href
 const END_MS = 10_000
 
-/** Start a child with the module at a URL (`new URL('../peers/graphile.ts', import.meta.url)`). */
+/** Start a child with the module at a URL (`new URL('../peers/graphile.ts', import.meta.url)`), as it was built. */
 export async function startChild(module: URL): Promise<Child> {
-  const child = fork(HOST, [module.href], {
-    execArgv: ['--import', TSX, ...(process.env.BENCH_CHILD_FLAGS?.split(' ') ?? [])],
+  const host = new URL('./child-host.ts', import.meta.url)
+  const child = fork(fileURLToPath(built(host)), [built(module).href], {
+    execArgv: process.env.BENCH_CHILD_FLAGS?.split(' ') ?? [],
     // What peers print is for people, and never between ours and the last line of --json.
     stdio: ['ignore', 2, 2, 'ipc'],
     serialization: 'advanced',
@@ -86,6 +87,14 @@ export async function startChild(module: URL): Promise<Child> {
       clearTimeout(timer)
     },
   }
+}
+
+/** Where a module of the bench was built to. */
+function built(module: URL): URL {
+  const folder = process.env[BUILD_VARIABLE]
+  if (folder === undefined || !module.href.startsWith(BENCH)) return module
+  const path = module.href.slice(BENCH.length).replace(/\.ts(?=$|\?)/, '.js')
+  return new URL(path, `${pathToFileURL(folder).href}/bench/`)
 }
 
 type Message =

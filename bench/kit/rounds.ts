@@ -21,10 +21,12 @@ export function spread(rounds: readonly number[]): Spread {
   return { median: median(rounds), min: Math.min(...rounds), max: Math.max(...rounds), rounds }
 }
 
+const NO_TIME = 'no time was left for it'
+
 /**
  * Measure each contender once a round, in turns. The order turns by one each round, so that nobody always comes after
  * the same one. Who throws is out for the rest, and told to `onFailure`; without it the error is thrown. With a budget
- * no round is begun, but for the first, that would probably not end within it.
+ * no round is begun, but for the first, that would probably not end within it, and who has had no turn by then is out.
  */
 export async function interleaved<T extends { readonly name: string }>(
   rounds: number,
@@ -43,6 +45,7 @@ export async function interleaved<T extends { readonly name: string }>(
       const mine = samples.get(contender.name)
       if (mine === undefined) continue
       try {
+        if (mine.length === 0 && turn > 0 && performance.now() - began > budgetMs) throw new Error(NO_TIME)
         mine.push(await measure(contender, round))
       } catch (error) {
         if (onFailure === undefined) throw error

@@ -6,7 +6,7 @@ import { pathToFileURL } from 'node:url'
 import { BUILD_VARIABLE } from './built.ts'
 
 const from = <T>(path: string): Promise<T> =>
-  import(pathToFileURL(join(process.env[BUILD_VARIABLE] ?? '', path)).href)
+  import(pathToFileURL(join(process.env[BUILD_VARIABLE] ?? '', 'src', path)).href)
 
 /** What `import … from 'rowlock'` gives. */
 export const rowlock = await from<typeof import('../../src/index.ts')>('index.js')

@@ -24,7 +24,7 @@ export interface Bench {
   /** A small version that is done within two minutes on a shared machine; its figures are trials. */
   readonly quick: boolean
   readonly rounds: number
-  /** No further round is begun that would end after this; infinite but for a quick run. Unit: ms. */
+  /** What is left of a quick run's time when it is asked for: the last argument of `interleaved`. Unit: ms. */
   readonly budgetMs: number
   /** Only these contenders, by name; all when undefined. Such a run is not recorded. */
   readonly among?: readonly string[] | undefined

@@ -7,7 +7,8 @@ import type { Peer } from '../peers/shape.ts'
 const CLAIM = /"claim"\(|skip locked/i
 
 const name = new URL(import.meta.url).searchParams.get('peer')
-const { peer: own } = (await import(new URL(`../peers/${name}.ts`, import.meta.url).href)) as {
+const ending = new URL(import.meta.url).pathname.slice(-3)
+const { peer: own } = (await import(new URL(`../peers/${name}${ending}`, import.meta.url).href)) as {
   peer: Peer & { starts?(): [number, number][] }
 }
 

@@ -54,9 +54,11 @@ test('without somebody to tell, a failure is thrown', async () => {
   await expect(interleaved(1, named('a'), fails)).rejects.toThrow('no')
 })
 
-test('a budget that is used up ends the rounds, and never the first', async () => {
-  const samples = await interleaved(9, named('a', 'b'), async () => ({ n: 1 }), undefined, -1)
-  expect([...samples.values()].map(({ length }) => length)).toEqual([1, 1])
+test('a budget that is used up ends the rounds; who had no turn by then is out', async () => {
+  const out: string[] = []
+  const one = async () => ({ n: 1 })
+  const samples = await interleaved(9, named('a', 'b'), one, ({ name }) => out.push(name), -1)
+  expect([[...samples], out]).toEqual([[['a', [{ n: 1 }]]], ['b']])
 })
 
 const SAMPLES = new Map([
