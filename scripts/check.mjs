@@ -2,7 +2,7 @@
 // Started by ./check, which has installed what npm has.
 
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
@@ -11,7 +11,8 @@ const root = fileURLToPath(new URL('../', import.meta.url))
 const HELP = `usage: ./check [--all] [--long] [--pg MAJOR] [--node MAJOR] [-- vitest arguments]
 
   --all          install the programs that npm does not have first (Debian, as root)
-  --long         also what takes minutes, and all on PostgreSQL 14 to 17 and Node.js 22, 24 and 26
+  --long         also what takes minutes, what goes through PgBouncer, and all on PostgreSQL 14 to 17 and
+                 Node.js 22, 24 and 26
   --pg MAJOR     only the tests, on another PostgreSQL: 14, 15, 16, 17
   --node MAJOR   only the tests, on another Node.js: 22, 24, 26
 `
@@ -72,7 +73,11 @@ if (values.pg || values.node) {
   step('package is sound (publint)', () => bin('publint/src/cli.js', '--strict'))
   tests('tests', {})
   if (values.long) {
-    tests('tests that take minutes', { long: true })
+    tests('tests that take minutes', { long: true, files: longer() })
+    if (has('pgbouncer')) {
+      const files = ['test/client', 'test/engine', 'test/worker']
+      tests('tests through PgBouncer', { pooler: true, files })
+    }
     for (const pg of MAJORS) tests(`tests on PostgreSQL ${pg}`, { pg })
     for (const major of Object.keys(NODES)) tests(`tests on Node.js ${major}`, { node: major })
   }
@@ -95,12 +100,12 @@ function step(name, run) {
 }
 
 /** One run of the test suite; its tests are counted one by one. */
-function tests(name, { pg, node: major, long }) {
+function tests(name, { pg, node: major, long, pooler, files = [] }) {
   console.log(`\n── ${name}`)
   const report = join(
     root,
     'artifacts',
-    `tests${pg ? `-pg${pg}` : ''}${major ? `-node${major}` : ''}${long ? '-long' : ''}.json`,
+    `tests${pg ? `-pg${pg}` : ''}${major ? `-node${major}` : ''}${long ? '-long' : ''}${pooler ? '-pooler' : ''}.json`,
   )
   mkdirSync(join(root, 'artifacts'), { recursive: true })
   rmSync(report, { force: true })
@@ -112,13 +117,19 @@ function tests(name, { pg, node: major, long }) {
     '--reporter=default',
     '--reporter=json',
     `--outputFile=${report}`,
-    ...(long ? ['test/long'] : []),
+    ...files,
     ...positionals,
   ]
   const { status } = spawnSync(program, args, {
     cwd: root,
     stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...(pg && { PG_MAJOR: pg }), ...(long && { ROWLOCK_LONG: '1' }), NO_COLOR: '1' },
+    env: {
+      ...process.env,
+      ...(pg && { PG_MAJOR: pg }),
+      ...(long && { ROWLOCK_LONG: '1' }),
+      ...(pooler && { ROWLOCK_TEST_POOLER: '1' }),
+      NO_COLOR: '1',
+    },
   })
   const found = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : undefined
   passed += found?.numPassedTests ?? 0
@@ -126,6 +137,14 @@ function tests(name, { pg, node: major, long }) {
   skipped += found?.numPendingTests ?? 0
   // A file that could not even be read, or an error outside any test, has no test to count.
   if (status !== 0 && !(found?.numFailedTests > 0)) failed++
+}
+
+/** The files of tests that do more when there is time. */
+function longer() {
+  return readdirSync(join(root, 'test'), { recursive: true })
+    .filter((path) => path.endsWith('.test.ts'))
+    .map((path) => join('test', path))
+    .filter((path) => /\b(IS_LONG|ROWLOCK_LONG)\b/.test(readFileSync(join(root, path), 'utf8')))
 }
 
 function build() {

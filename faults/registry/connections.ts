@@ -100,6 +100,8 @@ export const CONNECTIONS = [
     'Behind a transaction pooler all of it works by polling, and the worker says that it hears nothing.',
     `${POOLER} › a worker does all of it by polling, and says that it hears nothing`,
     `${POOLER} › a transactional handler’s writes commit with its job, or not at all`,
+    'pooler/let-in › a start through PgBouncer › with %s is refused, for no wait would mend it',
+    'faults/registry › each test that a run through PgBouncer leaves out is in its file, and it is said why',
   ),
   tried(
     'E02',

@@ -39,11 +39,12 @@ export async function startBouncer(
   const port = await freePort()
   const user = decodeURIComponent(target.username)
   const password = decodeURIComponent(target.password)
+  const login = asThemselves ? `auth_user=${user}` : `user=${user} password=${password}`
   writeFileSync(join(folder, 'users'), `"${user}" "${password}"\n`)
   writeFileSync(
     join(folder, 'ini'),
     `[databases]
-* = host=${target.hostname} port=${target.port} ${asThemselves ? `auth_user=${user}` : `user=${user} password=${password}`}
+* = host=${target.hostname} port=${target.port} ${login}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}

@@ -6,46 +6,63 @@ import { beforeEach } from 'vitest'
 /** LISTEN is of a session: what is said of a worker that hears cannot be seen. Polling is seen everywhere else. */
 const HEARS = 'it is about a worker that hears notices, and through the pooler none is heard'
 /** `pg_stat_activity` shows the sessions of the pooler, which outlive those of its clients and are shared. */
-const SESSIONS = "it counts or ends sessions of the server, which are the pooler's here"
-/** A handler holds a connection for as long as its transaction is open, and another must be left to beat and to mark. */
+const SESSIONS = 'it counts or ends sessions of the server, and these are of the pooler'
+/** A handler holds a connection for as long as its transaction is open; another must be left to beat and to mark. */
 const OPEN = 'its handlers have more transactions open at once than the pooler has connections'
+/** PgBouncer asks the very database who may come in, and tells a refusal of the server once in a while. */
+const LET_IN = 'it is tried in test/pooler/let-in.test.ts, as far as the pooler tells who is not let in'
 
-/** `file › name`, or a whole file. */
-export const NOT_POOLED: Readonly<Record<string, string>> = {
-  'test/client/life.test.ts › close › ends the connections the client made, twice as well as once, and every call after it is CLOSED':
-    SESSIONS,
-  'test/engine/roles.test.ts › a worker › claims, listens, reads large inputs, works in transactions, fails, snoozes, reaps and tidies':
+/** Each `file › name`, or a whole file, without `test/` and `.test.ts`. */
+const BY_REASON: readonly (readonly [string, readonly string[]])[] = [
+  [
     HEARS,
-  'test/worker/cancel.test.ts › a worker that listens notices at once, with the reason': HEARS,
-  'test/worker/concurrency.test.ts › a worker › has a connection for each of its handlers in transactions, when there are more':
+    [
+      'engine/roles › a worker › claims, listens, reads large inputs, works in transactions, fails, snoozes, ' +
+        'reaps and tidies',
+      'worker/cancel › a worker that listens notices at once, with the reason',
+      'worker/concurrency › a worker › that listens takes it up at once, however rarely it beats',
+      'worker/loops › the listener › starts and stops',
+      'worker/loops › the listener › stops before it started',
+      'worker/pool › a listener of an event that throws stops nothing',
+      'worker/pool › a role with short timeouts and a strict isolation is worked for all the same',
+      'worker/wake',
+    ],
+  ],
+  [
+    SESSIONS,
+    [
+      'client/life › close › ends the connections the client made, twice as well as once, and every call ' +
+        'after it is CLOSED',
+      'worker/connections',
+      'worker/pool › sessions that the server ends at any moment end no process and lose no job',
+      'worker/session › what a handler throws says nothing of its connection, whatever its words',
+      'worker/start › a start on a database without Rowlock is refused, and leaves nothing behind',
+      'worker/stop › a hundred workers that start and stop leave no listener, session or row behind',
+      'worker/stop › afterwards › no byte is sent and no session is left',
+      'worker/stop › in whatever state it is › while it starts',
+    ],
+  ],
+  [
     OPEN,
-  'test/worker/concurrency.test.ts › a worker › that listens takes it up at once, however rarely it beats':
-    HEARS,
-  'test/worker/connections.test.ts': SESSIONS,
-  'test/worker/loops.test.ts › the listener › starts and stops': HEARS,
-  'test/worker/loops.test.ts › the listener › stops before it started': HEARS,
-  'test/worker/pool.test.ts › a listener of an event that throws stops nothing': HEARS,
-  'test/worker/pool.test.ts › a role with short timeouts and a strict isolation is worked for all the same':
-    HEARS,
-  'test/worker/pool.test.ts › sessions that the server ends at any moment end no process and lose no job':
-    SESSIONS,
-  'test/worker/pool.test.ts › transactions of handlers run in the pool of the user, and give its connections back':
-    OPEN,
-  'test/worker/session.test.ts › what a handler throws says nothing of its connection, whatever its words':
-    SESSIONS,
-  'test/worker/start.test.ts › a start on a database without Rowlock is refused, and leaves nothing behind':
-    SESSIONS,
-  'test/worker/start.test.ts › a start that no wait would mend is refused › %s':
-    'it is made in test/pooler/let-in.test.ts: PgBouncer asks the very database who may come in, and one refusal a while',
-  'test/worker/stop.test.ts › a hundred workers that start and stop leave no listener, session or row behind':
-    SESSIONS,
-  'test/worker/stop.test.ts › afterwards › no byte is sent and no session is left': SESSIONS,
-  'test/worker/stop.test.ts › in whatever state it is › while it starts': SESSIONS,
-  'test/worker/transaction.test.ts › a decision that is returned commits with the writes': OPEN,
-  'test/worker/transaction.test.ts › a reaper that sweeps without a pause takes no failure or timeout for a session that died':
-    OPEN,
-  'test/worker/wake.test.ts': HEARS,
-}
+    [
+      'worker/concurrency › a worker › has a connection for each of its handlers in transactions, when there are more',
+      'worker/pool › transactions of handlers run in the pool of the user, and give its connections back',
+      'worker/transaction › a decision that is returned commits with the writes',
+      'worker/transaction › a reaper that sweeps without a pause takes no failure or timeout for a session that died',
+    ],
+  ],
+  [LET_IN, ['worker/start › a start that no wait would mend is refused › %s']],
+]
+
+/** `test/….test.ts › name`, or the file alone, and why. */
+export const NOT_POOLED: Readonly<Record<string, string>> = Object.fromEntries(
+  BY_REASON.flatMap(([why, names]) =>
+    names.map((full) => {
+      const [file, ...name] = full.split(' › ')
+      return [[`test/${file}.test.ts`, ...name].join(' › '), why]
+    }),
+  ),
+)
 
 beforeEach(({ task, skip }) => {
   const file = task.file.name
