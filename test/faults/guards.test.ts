@@ -1,53 +1,19 @@
 // What is seen only where somebody else holds a row, a bound is met, or a flag is up: each of these tests fails when
 // one guard is taken out of the SQL (faults/mutants).
 
-import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import {
-  enqueue,
-  enqueueMany,
-  type Hand,
-  held,
-  type Row,
-  register,
-  stateOf,
-  untilBlocked,
-  verb,
-} from '../engine/by-hand.ts'
-import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { describe, expect, test } from 'vitest'
+import { enqueue, enqueueMany, held, type Row, stateOf, untilBlocked, verb } from '../engine/by-hand.ts'
+import { call, claimAll, db, hand, impatient, other, prepare } from './beside.ts'
 
-let db: TestRowlock
-let hand: Hand
-let other: pg.Client
-let impatient: pg.Client
-beforeAll(async () => {
-  db = await rowlockDatabase('guards')
-  ;[other, impatient] = [await db.session(), await db.session()]
-  await impatient.query(`set lock_timeout = '100ms'`)
-})
-afterAll(() => db.drop())
-const TABLES =
-  'waiting running finished dead_letter attempt payload dedupe cancel_request queue worker sleeper audit'
-beforeEach(async () => {
-  await db.sql(
-    TABLES.split(' ')
-      .map((table) => `delete from rowlock.${table}`)
-      .join(';'),
-  )
-  hand = await register(db)
-})
-afterEach(() => other.query('rollback'))
+prepare()
 
 /** Somebody else holds this row. */
 async function hold(table: string, column: string, value: string): Promise<void> {
   await other.query('begin')
   await other.query(`select from rowlock.${table} where ${column} = $1 for update`, [value])
 }
-const call = async (text: string, values: unknown[] = [], through: { query: pg.Pool['query'] } = db.pool) =>
-  (await through.query(`select ${text} as reply`, values)).rows[0].reply
 const suspect = (id: string, since = "interval '0'") =>
   db.sql(`update rowlock.waiting set losses = 2, available_at = available_at - ${since} where id = $1`, [id])
-const claimAll = (kinds = ['k'], session: pg.Client | pg.Pool = db.pool) => hand.claim({ kinds }, session)
 
 describe('a claim', () => {
   test('passes a suspect by that somebody holds at the head of its line', async () => {

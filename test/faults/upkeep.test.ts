@@ -1,8 +1,7 @@
 // The reaper, the sweep and the worker's own row: what each passes by, where it stops, and what it tidies
 // (faults/mutants takes the guards out).
 
-import type pg from 'pg'
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import {
   endLease,
   enqueue,
@@ -14,33 +13,9 @@ import {
   untilBlocked,
   verb,
 } from '../engine/by-hand.ts'
-import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { call, claimAll, db, hand, impatient, other, prepare } from './beside.ts'
 
-let db: TestRowlock
-let hand: Hand
-let other: pg.Client
-let impatient: pg.Client
-beforeAll(async () => {
-  db = await rowlockDatabase('guards')
-  ;[other, impatient] = [await db.session(), await db.session()]
-  await impatient.query(`set lock_timeout = '100ms'`)
-})
-afterAll(() => db.drop())
-const TABLES =
-  'waiting running finished dead_letter attempt payload dedupe cancel_request queue worker sleeper audit'
-beforeEach(async () => {
-  await db.sql(
-    TABLES.split(' ')
-      .map((table) => `delete from rowlock.${table}`)
-      .join(';'),
-  )
-  hand = await register(db)
-})
-afterEach(() => other.query('rollback'))
-
-const call = async (text: string, values: unknown[] = [], through: { query: pg.Pool['query'] } = db.pool) =>
-  (await through.query(`select ${text} as reply`, values)).rows[0].reply
-const claimAll = (kinds = ['k'], session: pg.Client | pg.Pool = db.pool) => hand.claim({ kinds }, session)
+prepare()
 
 describe('the reaper', () => {
   test('does nothing while another is at work, though there is more to do', async () => {
