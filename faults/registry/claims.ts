@@ -16,6 +16,7 @@ export const CLAIMS = [
     'C02',
     'Jobs live their lives under each planner switch and both forced plan caches.',
     'faults/hostile-settings › %s: jobs end as they should',
+    'long/planner › claims are the same › %s',
     `${PLANS} › whatever planner switches are off`,
   ),
   coming(
@@ -41,16 +42,23 @@ export const CLAIMS = [
     'A plan made when a table was empty serves it full, and no statement of the hot path reads a table through.',
     `${PLANS} › a plan made for an empty table serves 100,000 jobs`,
     'engine/plan › plans › of a claim: heads and rows come from the dispatch index in its order and are found by place',
+    'long/claim-cost › statistics of another time › a million finished and none waiting; then 50,000 wait',
+    'long/claim-cost › statistics of another time › a million waiting; then they are gone, and 50,000 others wait',
+    'long/claim-cost › statistics of another time › none finished and none waiting; then a million wait',
   ),
   tried(
     'C10',
     'Jobs that are due next year cost those of today nothing.',
     `${READ} › are the same whatever stands in other lines: 100,000 older foreign jobs, 50,000 scheduled ones`,
+    'long/claim-cost › what else there is › a million jobs of next year and 100,000 finished ones ' +
+      'cost claims and upkeep nothing',
   ),
   tried(
     'C11',
     'What a claim costs goes by what it takes, not by what waits.',
+    `${READ} › are about the same above a backlog of 20 and of 100,000 in its own line`,
     `${READ} › grow with the jobs taken, and not with those left behind`,
+    'long/claim-cost › what else there is › a backlog of 10, of 10,000 and of a million costs a claim the same',
   ),
   coming('C13', 'Jobs that wait for their turn under a key hold up no other key.', 'strict order'),
   tried(

@@ -37,6 +37,7 @@ export const OWNERSHIP = [
     'A05',
     'A heartbeat that was under way for too long brings no lease back.',
     'faults/late-beats › a beat that arrives when its job has another owner takes nothing back',
+    'faults/late-beats › a beat that arrives when its lease is over and nobody has noticed yet brings nothing back',
     'worker/outage › a heartbeat that arrives after its lease was over extends nothing',
     'engine/reap › a lease that is over › is over for ever: no heartbeat brings it back',
   ),

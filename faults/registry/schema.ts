@@ -28,6 +28,8 @@ export const SCHEMA = [
   tried(
     'G05',
     'Indexes are built beside the work where that is needed, and what an interruption left is mended.',
+    'long/upgrade › an upgrade of five million finished jobs › keeps nobody waiting for a second, and ' +
+      'what an interruption leaves is mended',
     INTERRUPTED,
     'engine/replace › a step outside a transaction › whose process dies in the middle goes on with ' +
       'the next one, longer than the role may sit idle',

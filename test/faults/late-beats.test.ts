@@ -122,3 +122,24 @@ test('a beat that arrives when its job has another owner takes nothing back', as
   ends[0]!()
   expect(await rig.becomes(id, 'done')).toMatchObject({ attempt: 2, attempts: [{ outcome: 'lost' }] })
 })
+
+test('a beat that arrives when its lease is over and nobody has noticed yet brings nothing back', async () => {
+  await rig.holdOffReapers()
+  const worker = await rig.start({ lease: 1_000, handlers: [handle(quick, () => {})] }, proxy.url)
+  const first = worker.status.workerId
+  const beats = () => proxy.statements.filter(({ session }) => session === 'rowlock heartbeat').length
+  const before = beats()
+  proxy.hold('rowlock heartbeat')
+  await until('a beat is on its way', () => beats() > before)
+  const ended = () =>
+    rig.db.sql('select expires_at from rowlock.worker where id = $1 and expires_at < now()', [first])
+  await until('its lease is over', async () => (await ended()).length === 1)
+  const seen = await ended()
+  const arrived = () => rig.db.value<number>('select count(*)::integer from beat')
+  const count = await arrived()
+  proxy.hold(undefined)
+  await until('it is back under another name', () => ![null, first].includes(worker.status.workerId))
+  // The new name has beaten: what was on its way before has arrived as well.
+  await until('it has beaten', async () => (await arrived()) > count + 1)
+  expect(await ended()).toEqual(seen)
+})

@@ -30,8 +30,8 @@ afterAll(async () => {
 })
 
 /**
- * `resetting`: each connection is reset; `torn`: gets half a message, then its end; `late`: an answer after the time for
- * it is over.
+ * `resetting`: each connection is reset; `torn`: gets half a message, then its end; `late`: an answer when the time
+ * for it is over.
  */
 const MODES = IS_LONG
   ? (['away', 'resetting', 'silent', 'torn', 'late'] as const)

@@ -1,17 +1,7 @@
 // The package as users get it: packed, installed in empty projects, and used there against a real database.
 
 import { execFile } from 'node:child_process'
-import {
-  chmodSync,
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -19,6 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { programs } from '../support/majors.ts'
 import { createDatabase, type TestDatabase } from '../support/server.ts'
 import { ROOT } from '../support/tree.ts'
+import { install, LIFE, pack } from './pack.ts'
 
 const exec = promisify(execFile)
 const PLATFORM = `${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
@@ -34,55 +25,17 @@ const bin = (path: string) => join(ROOT, 'node_modules', path)
 beforeAll(async () => {
   database = await createDatabase('package')
   folder = mkdtempSync(join(tmpdir(), 'rowlock package '))
-  const source = join(folder, 'source')
-  mkdirSync(source)
-  for (const name of [
-    'src',
-    'sql',
-    'package.json',
-    'tsconfig.json',
-    'tsconfig.build.json',
-    'README.md',
-    'CHANGELOG.md',
-    'LICENSE',
-  ]) {
-    cpSync(join(ROOT, name), join(source, name), { recursive: true })
-  }
-  symlinkSync(join(ROOT, 'node_modules'), join(source, 'node_modules'))
-  await exec(process.execPath, [bin('typescript/bin/tsc'), '-p', 'tsconfig.build.json'], { cwd: source })
-  await exec('npm', ['pack', '--ignore-scripts', '--pack-destination', folder], { cwd: source })
-  tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz'))!)
+  tarball = await pack(folder)
   project = join(folder, 'project')
   mkdirSync(project)
   writeFileSync(join(project, 'package.json'), '{ "name": "project", "private": true }')
-  const flags = ['--no-audit', '--no-fund', '--ignore-scripts', '--prefer-offline']
-  await exec('npm', ['install', ...flags, tarball, 'pg', 'zod', '@types/node@20'], { cwd: project })
+  await install(project, tarball, 'pg', 'zod', '@types/node@20')
 }, 180_000)
 
 afterAll(async () => {
   await database?.drop()
   rmSync(folder, { recursive: true, force: true })
 })
-
-const LIFE = `
-  const hello = defineJob('hello')
-  const rowlock = createRowlock({ connectionString: process.env.DATABASE_URL })
-  const main = async () => {
-    await rowlock.migrate()
-    const { id } = await rowlock.enqueue(hello, { to: 'you' })
-    let worker
-    await new Promise((resolve, reject) => {
-      const greet = handle(hello, async ({ input }) => { setTimeout(resolve, 50); return input.to })
-      worker = rowlock.worker({ handlers: [greet] })
-      worker.start().catch(reject)
-    })
-    await worker.stop()
-    const job = await rowlock.job(id)
-    await rowlock.close()
-    console.log(job.state, job.result)
-  }
-  main().catch((error) => { console.error(error); process.exitCode = 1 })
-`
 
 test('the package holds what it should and nothing else', async () => {
   const { stdout } = await exec('tar', ['-tzf', tarball])
