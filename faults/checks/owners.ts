@@ -105,7 +105,17 @@ function endOf({ end, pid, jobId, attempt }: Span, { deaths, outcomes }: Bench):
 
 const ABORTED = ['timed_out', 'cancelled', 'handed_back', 'lost']
 
-function mayOverlap(first: Span, second: Span, lives: Lives, { history, leases, deaths }: Bench): boolean {
+function mayOverlap(first: Span, second: Span, lives: Lives, bench: Bench): boolean {
+  const { history, leases, deaths, outcomes } = bench
+  // Whoever was stopped between his last look at the lease and his handler comes late, is told so and is fenced.
+  const late = lives.claims.get(`${second.jobId}/${second.attempt}`)
+  if (
+    late?.end !== undefined &&
+    late.end.at < second.start &&
+    outcomes.get(`${second.jobId}/${second.attempt}`)?.outcome === 'lost' &&
+    !leases.heldAt(late.workerId, second.start)
+  )
+    return true
   const claim = lives.claims.get(`${first.jobId}/${first.attempt}`)
   if (claim === undefined) return false
   // What a transaction did counts once; a deaf handler's slot stays taken, its outcome is refused.

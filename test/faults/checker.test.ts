@@ -34,6 +34,10 @@ describe('a history that kept its promises is let pass', () => {
       verdict(rescued({ ledger: [...ran(1, 101, 30, 200, 'aborted'), ...ran(2, 102, 130, 140)] })),
     ).toEqual([])
   })
+  test('a handler that was stopped before it began, and begins beside its successor', () => {
+    const ledger = [...ran(2, 102, 130, 140).slice(0, 1), ...ran(1, 101, 135, 138, 'aborted')]
+    expect(verdict(rescued({ ledger: [...ledger, ...ran(2, 102, 130, 140).slice(1)] }))).toEqual([])
+  })
   test('a beat that could be seen only after the lease was over', () => {
     const late = { ...lease(W1, 101, 108, 1_000), op: 'update' as const }
     expect(verdict(rescued({ leases: [...rescued().leases, late] }))).toEqual([])
@@ -129,6 +133,18 @@ const BROKEN: readonly (readonly [what: string, history: History, says: string])
       ledger: [...ran(1, 101, 30, 200), ...ran(2, 102, 130, 140)],
     }),
     'O2 double_owner: attempt 2 started while attempt 1 ran under a lease that held',
+  ],
+  [
+    'a handler begins beside its successor, under a lease that holds',
+    rescued({
+      leases: [lease(W1, 101, 5, 1_000), lease(W2, 102, 5, 1_000)],
+      ledger: [
+        ...ran(2, 102, 130, 140).slice(0, 1),
+        ...ran(1, 101, 135, 138),
+        ...ran(2, 102, 130, 140).slice(1),
+      ],
+    }),
+    'O2 double_owner: attempt 1 started while attempt 2 ran under a lease that held',
   ],
   [
     'a job is taken from a worker whose lease holds',
