@@ -116,10 +116,16 @@ async function runWith(shell: Shell, words: readonly string[], options: Options)
 
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
+/** EACCES: a file that is no program, or a folder of PATH that is closed to this user. */
+const NO_PROGRAM: Readonly<Record<string, (command: string) => Error>> = {
+  ENOENT: (command) => new UsageError(`there is no command ${command}`),
+  EACCES: (command) => new UsageError(`there is no command ${command} that you may run`),
+}
+
 function ended(child: ChildProcess, command: string): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once('error', (error: NodeJS.ErrnoException) =>
-      reject(error.code === 'ENOENT' ? new UsageError(`there is no command ${command}`) : error),
+      reject(NO_PROGRAM[error.code ?? '']?.(command) ?? error),
     )
     child.once('exit', (code, signal) =>
       resolve(code ?? 128 + (constants.signals[signal as NodeJS.Signals] ?? 0)),

@@ -182,6 +182,12 @@ describe('rowlock dev -- command', () => {
       code: 2,
       stderr: expect.stringMatching(/there is no command no-such-command/),
     })
+    mkdirSync(join(folder, 'node_modules/.bin'), { recursive: true })
+    writeFileSync(join(folder, 'node_modules/.bin/no-program'), '', { mode: 0o644 })
+    expect(await dev(['--', 'no-program'], folder).ended).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(/there is no command no-program that you may run/),
+    })
   })
 
   test('forwards signals, and waits for the command to end', async () => {
