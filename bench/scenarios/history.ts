@@ -110,6 +110,6 @@ export const scenario: Scenario = {
     'Two databases of one server, one with ended jobs over the last week, one without. In turns each gets jobs, which a',
     'process claims and finishes by the worker’s own verbs, without handlers; history is kept.',
   ].join('\n'),
-  needs: 'about 8 GB of disk below the system’s temporary folder, and some minutes to fill ten million rows',
+  needs: 'about 12 GB of disk below the system’s temporary folder, and some minutes to fill ten million rows',
   run,
 }
