@@ -88,6 +88,8 @@ async function one(scenario: Scenario, { quick, json, rounds, yes, major, among 
   try {
     say(`${scenario.name}: ${bench.rounds} rounds${quick ? ', quick' : ''}`)
     const result = await scenario.run(bench)
+    // Who was cut off by a signal looks like one that failed: nothing of it is a result.
+    if (kept.isInterrupted()) return await new Promise(() => {})
     const recorded: Recorded = {
       scenario: scenario.name,
       title: scenario.title,
@@ -143,7 +145,9 @@ function keeper(major: number) {
     servers.clear()
     redises.clear()
   }
+  let interrupted = false
   const onSignal = (): void => {
+    interrupted = true
     void stop().finally(() => process.exit(130))
   }
   process.once('SIGINT', onSignal).once('SIGTERM', onSignal)
@@ -171,6 +175,7 @@ function keeper(major: number) {
         ],
       }
     },
+    isInterrupted: () => interrupted,
     async stop() {
       process.removeListener('SIGINT', onSignal).removeListener('SIGTERM', onSignal)
       await stop()
