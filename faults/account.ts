@@ -3,6 +3,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ChaosResult } from './chaos.ts'
+import { secondStarts } from './checks/second-starts.ts'
+import { walk } from './checks/walk.ts'
 import { FIGURES, type Figure, type Violation } from './history.ts'
 
 /** The figures of a run. All of the bad ones are 0 when the promises were kept. */
@@ -25,6 +27,7 @@ export function accountOf(seconds: number, seed: number, result: ChaosResult): A
     FIGURES.map((figure) => [figure, count(violations, (one) => one.figure === figure)]),
   ) as Record<Figure, number>
   const { lost, double_owner, stuck, limits_broken, unexpected_exits, ...others } = bad
+  const again = secondStarts(history, walk(history.audit))
   const state = (name: string) => count(jobs, (job) => job.state === name)
   return {
     seconds,
@@ -51,6 +54,9 @@ export function accountOf(seconds: number, seed: number, result: ChaosResult): A
     workers_killed: history.deaths.length,
     workers_unfit: unfit,
     drained_ms: drainedMs,
+    second_starts: again.length,
+    second_starts_judged: count(again, ({ isAlone }) => isAlone),
+    slowest_second_start_ms: again.reduce((most, { tookMs }) => Math.max(most, tookMs), 0),
     faults,
   }
 }

@@ -26,6 +26,8 @@ export interface ChaosOptions {
   readonly complaints?: () => ReadonlyMap<string, number>
   /** Instead of those that the seed makes. */
   readonly acts?: readonly Act[]
+  /** Between two of them this much more. Unit: ms, default 0. */
+  readonly paceMs?: number
   /** Only these may be picked. Default: all. */
   readonly faults?: readonly string[]
   readonly workers?: number
@@ -58,6 +60,9 @@ const POLL_MS = 1_000
 const BACKOFF_MS = 1_000
 /** After the last fault is healed everything ends within this. */
 export const BOUND_MS = LEASE_MS + POLL_MS + BACKOFF_MS + 5_000
+
+/** What a killed worker ran starts again within this. */
+export const SECOND_START_MS = LEASE_MS + 5_000
 
 /** Run it. Throws only when the run itself could not be done. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
@@ -113,7 +118,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
         return row!.jobs
       },
     })
-    const { faults, mishaps } = await inflictAll(options, context, log, over)
+    const { faults, mishaps, acts } = await inflictAll(options, context, log, over)
     // From here on nothing is broken any more.
     await heal(context, log)
     await stopProducers()
@@ -135,6 +140,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       calls,
       operations,
       pauses,
+      acts,
+      secondStartMs: Math.max(SECOND_START_MS, options.boundMs ?? 0),
       deaths: crew.deaths,
       mishaps: [...mishaps, ...crew.mishaps],
       concurrency: CONCURRENCY,
@@ -171,18 +178,20 @@ async function inflictAll(
   context: Context,
   log: (line: string) => void,
   over: AbortController,
-): Promise<{ faults: Record<string, number>; mishaps: string[] }> {
+): Promise<{ faults: Record<string, number>; mishaps: string[]; acts: Span[] }> {
   const nemeses = known(options)
-  const acts = options.acts ?? planOf(options.seed, options.seconds, nemeses)
+  const plan = options.acts ?? planOf(options.seed, options.seconds, nemeses, options.paceMs)
   const faults: Record<string, number> = {}
   const mishaps: string[] = []
+  const acts: Span[] = []
   const running = new Set<Promise<void>>()
   const began = performance.now()
-  for (const act of acts) {
+  for (const act of plan) {
     const nemesis = nemeses.find(({ name }) => name === act.fault)
     if (nemesis === undefined) continue
     await pause(began + act.atMs - performance.now())
     log(JSON.stringify(act))
+    const from = Date.now()
     const done = nemesis.inflict(context, diceOf(act.seed)).then(
       (what) => {
         faults[act.fault] = (faults[act.fault] ?? 0) + 1
@@ -195,13 +204,18 @@ async function inflictAll(
       },
     )
     running.add(done)
-    void done.finally(() => running.delete(done))
+    void done.finally(() => {
+      acts.push({ fault: act.fault, from, to: Date.now() })
+      running.delete(done)
+    })
   }
   await pause(began + options.seconds * 1_000 - performance.now())
   over.abort()
   await Promise.all(running)
-  return { faults, mishaps }
+  return { faults, mishaps, acts }
 }
+
+type Span = NonNullable<History['acts']>[number]
 
 async function heal(context: Context, log: (line: string) => void): Promise<void> {
   for (const { name, heal: mend } of NEMESES) {

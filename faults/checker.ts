@@ -3,6 +3,7 @@
 import { books } from './checks/books.ts'
 import { limits } from './checks/limits.ts'
 import { owners } from './checks/owners.ts'
+import { late } from './checks/second-starts.ts'
 import { walk } from './checks/walk.ts'
 import type { History, Violation } from './history.ts'
 
@@ -14,6 +15,7 @@ export function check(history: History): Violation[] {
     ...owners(history, lives),
     ...books(history),
     ...limits(history, lives),
+    ...late(history, lives),
     ...ends(history, lives.last),
     ...rest(history),
   ]

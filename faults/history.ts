@@ -116,6 +116,10 @@ export interface History {
   readonly calls: readonly Call[]
   readonly operations: readonly Operation[]
   readonly pauses?: readonly Pause[]
+  /** What was being broken, and when. */
+  readonly acts?: readonly { readonly fault: string; readonly from: number; readonly to: number }[]
+  /** What a killed worker ran starts again within this. Absent: that is not judged. Unit: ms. */
+  readonly secondStartMs?: number
   /** Processes that we killed, and when. */
   readonly deaths: readonly { readonly pid: number; readonly at: number }[]
   /** What processes did that nobody asked for: ends, unhandled rejections, warnings. */
@@ -152,6 +156,7 @@ export const FIGURES = [
   'lost',
   'double_owner',
   'stuck',
+  'late_starts',
   'limits_broken',
   'unexpected_exits',
   'illegal_transitions',

@@ -11,12 +11,13 @@ import { startCluster } from './cluster.ts'
 import { NEMESES } from './nemesis/all.ts'
 import { planFrom } from './plan.ts'
 
-const HELP = `usage: npm run faults -- [--seconds N] [--seed S] [--json] [--faults a,b] [--replay FILE]
+const HELP = `usage: npm run faults -- [--seconds N] [--seed S] [--json] [--faults a,b] [--pace MS] [--replay FILE]
 
   --seconds N    how long things break, default 60
   --seed S       what breaks, when and how; default: a fresh one, which is printed
   --json         one line of JSON with all figures; otherwise the figures as a list
   --faults a,b   only these: ${NEMESES.map(({ name }) => name).join(', ')}
+  --pace MS      between two faults this much more, default 0: each alone, where it is more than 7000
   --replay FILE  the log of a run: its acts again, at the same times, with its seed
 `
 
@@ -26,6 +27,7 @@ const { values } = parseArgs({
     seed: { type: 'string' },
     json: { type: 'boolean', default: false },
     faults: { type: 'string' },
+    pace: { type: 'string', default: '0' },
     replay: { type: 'string' },
     help: { type: 'boolean', short: 'h', default: false },
   },
@@ -42,8 +44,9 @@ const was = (log === '' ? {} : JSON.parse(log.slice(0, log.indexOf('\n')))) as {
 }
 const seconds = Number(values.seconds ?? was.seconds ?? 60)
 const seed = Number(values.seed ?? was.seed ?? Math.floor(Math.random() * 2 ** 31))
-if (!(seconds > 0) || !Number.isInteger(seed)) {
-  process.stderr.write(`--seconds and --seed take numbers\n\n${HELP}`)
+const paceMs = Number(values.pace)
+if (!(seconds > 0) || !(paceMs >= 0) || !Number.isInteger(seed)) {
+  process.stderr.write(`--seconds, --pace and --seed take numbers\n\n${HELP}`)
   process.exit(2)
 }
 
@@ -61,6 +64,9 @@ try {
   const options: ChaosOptions = {
     seconds,
     seed,
+    paceMs,
+    // Each fault alone shows what it costs where there is room.
+    ...(paceMs > 0 && { pauseMs: 400 }),
     url: cluster.url,
     restart: cluster.restart,
     complaints: cluster.complaints,

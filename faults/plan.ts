@@ -12,8 +12,8 @@ export interface Act {
 
 const PAUSE_MS = { low: 200, high: 800 }
 
-/** A random subset of the faults, one of them every 200 to 800 ms. */
-export function planOf(seed: number, seconds: number, nemeses: readonly Nemesis[]): Act[] {
+/** A random subset of the faults, one of them every 200 to 800 ms, and so much more rarely. */
+export function planOf(seed: number, seconds: number, nemeses: readonly Nemesis[], paceMs = 0): Act[] {
   const dice = diceOf(seed)
   const share = dice.between(0.3, 0.8)
   const chosen = nemeses.filter(() => dice.chance(share))
@@ -22,7 +22,7 @@ export function planOf(seed: number, seconds: number, nemeses: readonly Nemesis[
   const acts: Act[] = []
   for (let at = dice.between(0, PAUSE_MS.high); at < seconds * 1_000; ) {
     acts.push({ atMs: Math.round(at), fault: pick().name, seed: dice.whole(2 ** 32) })
-    at += dice.between(PAUSE_MS.low, PAUSE_MS.high)
+    at += paceMs + dice.between(PAUSE_MS.low, PAUSE_MS.high)
   }
   return acts
 }

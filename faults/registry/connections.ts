@@ -92,7 +92,8 @@ export const CONNECTIONS = [
     'What the server holds for a process that is gone it ends by itself: with the job’s timeout, ours when it is idle.',
     'faults/dead-links › the server ends by itself the transaction of a handler whose process and link are gone',
     'faults/idle-transactions › the server ends by itself a transaction of ours whose process was stopped in it',
-    'faults/idle-transactions › each transaction of ours says how long it may be idle, and the session keeps nothing of it',
+    'faults/idle-transactions › each transaction of ours says how long it may be idle, and the session keeps ' +
+      'nothing of it',
     'faults/dead-links › half a statement that never ends holds no lock, and is OUTCOME_UNKNOWN to whoever sent it',
   ),
   tried(

@@ -245,9 +245,9 @@ export class Database {
   }
 
   /**
-   * Run statements in one READ COMMITTED transaction. The server ends it when nothing is heard of it for long: a process
-   * that hangs, or is gone without a word, would else hold its locks for ever. That is said in the message that begins
-   * it, so that there is no moment in between; two statements in one message are no more than that without parameters.
+   * Run statements in one READ COMMITTED transaction. The server ends it when nothing is heard of it for long: a
+   * process that hangs, or is gone without a word, would else hold its locks for ever. That is said in the message that
+   * begins it, so that it costs no round trip and there is no moment in between.
    */
   async transaction<T>(
     body: (client: PooledClient) => Promise<T>,

@@ -131,7 +131,7 @@ describe.each(STARTS)('ids from %s on', (start) => {
     )
   })
 
-  test('are changed one by one and many at once while they run, when they have failed, when they are done', async () => {
+  test('are changed one by one and many at once: while they run, failed, and done', async () => {
     const stubborn = defineJob<null>('stubborn', { queue: 'verbs', ...once })
     const wrong = defineJob<string>('wrong', { queue: 'verbs', ...once })
     const worker = rowlock.worker({
