@@ -47,7 +47,11 @@ test('workers an hour ahead, an hour behind and stepping share the jobs, each ru
   const row = (await rig.rowlock.job(late.id))!
   expect(row.finishedAt!.getTime()).toBeGreaterThanOrEqual(row.availableAt.getTime())
   // Through several leases nobody was taken for dead, and the listener was not lost.
-  await rig.db.sql('select pg_sleep(13)')
+  const since = await rig.db.value<string>('select clock_timestamp()::text')
+  await until('all have beaten through two leases more', async () => {
+    const beats = `select count(*)::integer from rowlock.worker where beat_at > $1::timestamptz + interval '13 s'`
+    return (await rig.db.value(beats, [since])) === 3
+  })
   for (const worker of workers) {
     expect(
       worker.said.filter(({ event, fault, warning }) => event === 'lease_lost' || fault || warning),
