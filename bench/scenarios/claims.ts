@@ -194,9 +194,9 @@ export const scenario: Scenario = {
   how: [
     'Every shape has the same jobs, the same work (1 ms) and the same ledger: a line for each run, written by the',
     'handler over a connection of its own. A job ran twice when two of its runs ended well. Lock waits are those that',
-    'lasted longer than a millisecond, told by the server (`log_lock_waits` with a `deadlock_timeout` of 1 ms). Workers',
-    'are loops of one process, each with its own connection, one job at a time. In the second table the first run of',
-    'every tenth job fails.',
+    'lasted longer than a millisecond, told by the server (`log_lock_waits` with a `deadlock_timeout` of 1 ms).',
+    'Workers are loops of one process, each with its own connection, one job at a time. In the second table the first run',
+    'of every tenth job fails.',
   ].join('\n'),
   rounds: 3,
   run,

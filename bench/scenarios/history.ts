@@ -107,8 +107,8 @@ export const scenario: Scenario = {
   name: 'history',
   title: 'a drain with ten million ended jobs against one with none',
   how: [
-    'Two databases of one server, one with ended jobs over the last week, one without. In turns each gets jobs, which a',
-    'process claims and finishes by the worker’s own verbs, without handlers; history is kept.',
+    'Two databases of one server, one with ended jobs over the last week, one without. In turns each gets jobs, which',
+    'a process claims and finishes by the worker’s own verbs, without handlers; history is kept.',
   ].join('\n'),
   needs: 'about 12 GB of disk below the system’s temporary folder, and some minutes to fill ten million rows',
   run,

@@ -2,6 +2,7 @@
 
 import { type Child, startChild } from '../kit/child.ts'
 import { clientOf } from '../kit/counted.ts'
+import { serverCpuUs } from '../kit/cpu.ts'
 import { interleaved, medians, percentile, spreads } from '../kit/rounds.ts'
 import type { Bench, Figures, Scenario, ScenarioResult, Target } from '../kit/scenario.ts'
 import { Contest } from '../peers/contest.ts'
@@ -19,9 +20,14 @@ interface Stretch {
   readonly claimP95Ms: number
   readonly perSecond: number
   readonly through: number
+  /** Blocks that statements touched, and CPU time of the server, a job. */
+  readonly buffers: number
+  readonly pgCpuUs: number
 }
 
 interface Stage {
+  /** What the server has spent on this database so far. */
+  readonly spent: () => Promise<{ buffers: number; cpuUs: number }>
   readonly producer: Child
   readonly worker: Child
   /** Numbers of jobs that were given out. */
@@ -30,6 +36,7 @@ interface Stage {
 
 /** Enqueue and work at once until so many went through, or the time is over. */
 async function goThrough(stage: Stage, jobs: number, stopMs: number, fromHalf = false): Promise<Stretch> {
+  const before = await stage.spent()
   const began = performance.now()
   let handled = 0
   stage.worker.onTold((told) => {
@@ -47,12 +54,15 @@ async function goThrough(stage: Stage, jobs: number, stopMs: number, fromHalf = 
     if (fromHalf && handled - from < jobs / 2) await stage.worker.ask('claims')
   }
   const seconds = (performance.now() - began) / 1000
+  const after = await stage.spent()
   const { value: claims } = await stage.worker.ask<number[]>('claims')
   return {
     claimP50Ms: percentile(claims, 0.5),
     claimP95Ms: percentile(claims, 0.95),
     perSecond: (handled - from) / seconds,
     through: handled - from,
+    buffers: (after.buffers - before.buffers) / (handled - from),
+    pgCpuUs: (after.cpuUs - before.cpuUs) / (handled - from),
   }
 }
 
@@ -82,7 +92,16 @@ async function measure(bench: Bench, contest: Contest, entry: Entry): Promise<Fi
   const ready = await contest.ready(entry)
   const timed = new URL(`../ours/timed.ts?peer=${entry.name}`, import.meta.url)
   const [producer, worker] = await Promise.all([ready.child(), startChild(timed)])
-  const stage: Stage = { producer, worker, next: 0 }
+  const server = await bench.server()
+  const spent = async () => {
+    const { rows } = await server.admin.query(
+      `select coalesce(sum(shared_blks_hit + shared_blks_read), 0)::float8 as buffers from pg_stat_statements
+        where dbid = (select oid from pg_database where datname = $1)`,
+      [new URL(ready.place.url).pathname.slice(1)],
+    )
+    return { buffers: rows[0].buffers as number, cpuUs: serverCpuUs(server.pid) ?? Number.NaN }
+  }
+  const stage: Stage = { spent, producer, worker, next: 0 }
   const holder = await clientOf(ready.place.url)
   const jobs = jobsOf(entry, bench.quick ? 20_000 : 1_000_000)
   const stopMs = bench.quick ? STOP_MS.quick : STOP_MS.whole
@@ -117,6 +136,10 @@ async function measure(bench: Bench, contest: Contest, entry: Entry): Promise<Fi
       cleanPerSecond: clean.perSecond,
       heldPerSecond: held.perSecond,
       through: held.through,
+      cleanBuffers: clean.buffers,
+      heldBuffers: held.buffers,
+      cleanCpuUs: clean.pgCpuUs,
+      heldCpuUs: held.pgCpuUs,
     }
   } finally {
     await holder.end().catch(() => {})
@@ -155,7 +178,12 @@ async function run(bench: Bench): Promise<ScenarioResult> {
         ours.heldPerSecond! / medians(samples.get(name)!).heldPerSecond!,
       ]),
     ),
-    counted: {},
+    counted: Object.fromEntries(
+      [...samples].map(([name, all]) => {
+        const { cleanBuffers, heldBuffers, cleanCpuUs, heldCpuUs } = medians(all) as Record<string, number>
+        return [name, { cleanBuffers, heldBuffers, cleanCpuUs, heldCpuUs } as Figures]
+      }),
+    ),
     targets,
     tables: [
       {
@@ -163,6 +191,10 @@ async function run(bench: Bench): Promise<ScenarioResult> {
         columns: [
           '',
           'jobs that went through',
+          'buffers a job, clean',
+          'held',
+          'PostgreSQL CPU, µs a job, clean',
+          'held',
           'jobs/s, clean',
           'jobs/s, held',
           'claim p95, clean, ms',
@@ -177,6 +209,10 @@ async function run(bench: Bench): Promise<ScenarioResult> {
           return [
             name,
             each.through!.median,
+            each.cleanBuffers!,
+            each.heldBuffers!,
+            each.cleanCpuUs!,
+            each.heldCpuUs!,
             each.cleanPerSecond!,
             each.heldPerSecond!,
             each.cleanClaimP95Ms!,
