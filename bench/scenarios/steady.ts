@@ -140,9 +140,9 @@ export const scenario: Scenario = {
   title: 'enqueue and work at once, for a minute',
   how: [
     'A producer enqueues a hundred jobs a call; a worker in a process of its own runs handlers that do nothing,',
-    'history kept. First as fast as it goes, while fewer than 5,000 jobs wait; then at half of the rate that a first run',
-    'kept. The age of the queue is that of its oldest waiting job, looked at every half second; its growth is the slope',
-    'of all looks.',
+    'history kept. First as fast as it goes, while fewer than 5,000 jobs wait; then at half of the rate that a first',
+    'run kept. The age of the queue is that of its oldest waiting job, looked at every half second; its growth is the',
+    'slope of all looks.',
   ].join('\n'),
   rounds: 3,
   run,
