@@ -1,5 +1,6 @@
 // Puts jobs in: one or a hundred thousand, all or none, in a transaction of their own or in the caller's.
 
+import { types } from 'node:util'
 import { RowlockError } from '../ground/errors.ts'
 import type { AnyRequest } from '../ground/job.ts'
 import { LIMITS } from '../ground/limits.ts'
@@ -210,6 +211,11 @@ async function* batchesOf(requests: Requests): AsyncGenerator<readonly AnyReques
       { path: 'jobs' },
     )
   }
+  if (isPlainArray(requests)) {
+    const { max } = LIMITS.jobsPerCall
+    for (let start = 0; start < requests.length; start += max) yield requests.slice(start, start + max)
+    return
+  }
   let batch: AnyRequest[] = []
   for await (const request of readable(requests)) {
     batch.push(request)
@@ -219,6 +225,14 @@ async function* batchesOf(requests: Requests): AsyncGenerator<readonly AnyReques
   }
   if (batch.length > 0) yield batch
 }
+
+/** An array that is gone through as arrays are: it can be cut, and its elements need not be waited for one by one. */
+const isPlainArray = (requests: Requests): requests is AnyRequest[] =>
+  Array.isArray(requests) &&
+  Object.getPrototypeOf(requests) === Array.prototype &&
+  requests[Symbol.iterator] === Array.prototype[Symbol.iterator] &&
+  !(Symbol.asyncIterator in requests) &&
+  !types.isProxy(requests)
 
 async function* readable(requests: Requests): AsyncGenerator<AnyRequest, void> {
   try {
