@@ -205,7 +205,7 @@ export const END_GUARDS = [
       'the heartbeat writes beside a held row',
       'for no key update skip locked',
       'for update skip locked',
-      engine('reap', 'a handler’s transaction lets the heartbeat write beside it'),
+      engine('reap-session', 'a handler’s transaction lets the heartbeat write beside it'),
     ],
     [
       'the first start counts',

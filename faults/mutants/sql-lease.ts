@@ -15,7 +15,7 @@ export const LEASE_GUARDS = [
       'p_claim_id for key share',
       'p_claim_id',
       engine(
-        'reap',
+        'reap-session',
         'a handler’s transaction that lives is passed by, though the lease of its worker be over',
       ),
     ],
@@ -23,7 +23,7 @@ export const LEASE_GUARDS = [
       'the heartbeat passes beside hold',
       'for key share',
       'for update',
-      engine('reap', 'a handler’s transaction lets the heartbeat write beside it'),
+      engine('reap-session', 'a handler’s transaction lets the heartbeat write beside it'),
     ],
   ]),
   ...guardsOf('require_held', [
@@ -40,7 +40,7 @@ export const LEASE_GUARDS = [
       ') = 0 then',
       ') < 0 then',
       engine(
-        'reap',
+        'reap-session',
         'a handler’s transaction that completes while a reaper has the row waits for it, and is refused',
       ),
     ],
@@ -69,7 +69,7 @@ export const LEASE_GUARDS = [
       'for update of r skip locked',
       'for update of r',
       engine(
-        'reap',
+        'reap-session',
         'a handler’s transaction that lives is passed by, though the lease of its worker be over',
       ),
     ],
@@ -98,12 +98,20 @@ export const LEASE_GUARDS = [
     ],
     [
       'jobs of a session that is gone are given back',
-      `or r.in_transaction
-`,
+      'or r.in_transaction and not rowlock.is_session_alive(r.session_pid)',
       '',
       engine(
-        'reap',
+        'reap-session',
         'a handler’s transaction whose session is killed is given back at once, though the lease lives',
+      ),
+    ],
+    [
+      'a session that lives keeps its job after a statement that failed',
+      'and not rowlock.is_session_alive(r.session_pid)',
+      '',
+      engine(
+        'reap-session',
+        'a handler’s transaction in which a statement failed keeps its job while its session and its lease live',
       ),
     ],
     [

@@ -44,7 +44,7 @@ begin
             left join rowlock.worker w on w.id = r.worker_id
            where w.id is null
               or r.worker_id = any (v_over)
-              or r.in_transaction
+              or r.in_transaction and not rowlock.is_session_alive(r.session_pid)
            order by r.id
            limit p_limit
              for update of r skip locked) as l;

@@ -2,8 +2,8 @@
 -- that must count as started from the first moment (one that is claimed alone, one in a transaction) is named before
 -- its handler is called.
 --
--- p_jobs: [{"id", "claim_id", "ago_ms"?, "in_transaction"?}]; false takes the mark back, before a worker ends the
---   session itself and says what became of the job.
+-- p_jobs: [{"id", "claim_id", "ago_ms"?, "in_transaction"?, "session_pid"?}]; false takes the mark back, before a
+--   worker ends the session itself and says what became of the job. `session_pid` is the server's process of it.
 -- Returns: ["id" …]: those that are still held under these claims.
 -- Locks: rows in running, in id order, skip locked: the heartbeat must not wait. A skipped row is told next time.
 create or replace function rowlock.start(p_jobs jsonb) returns jsonb
@@ -30,9 +30,13 @@ begin
     update rowlock.running r
        set started_at = coalesce(r.started_at,
              greatest(r.claimed_at, v_now - coalesce(g.ago_ms, 0) * interval '1 ms')),
-           in_transaction = coalesce(g.in_transaction, r.in_transaction)
+           in_transaction = coalesce(g.in_transaction, r.in_transaction),
+           session_pid = case
+             when g.in_transaction is null then r.session_pid
+             when g.in_transaction then g.session_pid
+           end
       from jsonb_to_recordset(p_jobs)
-             as g (id bigint, claim_id uuid, ago_ms double precision, in_transaction boolean)
+             as g (id bigint, claim_id uuid, ago_ms double precision, in_transaction boolean, session_pid integer)
      where r.ctid = any (v_tids) and r.id = g.id and r.claim_id = g.claim_id
     returning r.id
   )

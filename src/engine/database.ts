@@ -309,8 +309,12 @@ export class Database {
         connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
         idleTimeoutMillis: 10_000,
       }) as unknown as PoolLike)
-    // An idle connection that dies is no event for the process: the next call opens another.
-    if (!HEARD.has(this.#pool)) this.#pool.on?.('error', () => {})
+    // An idle connection that dies is no event for the process: the next call opens another. Nor is one whose server
+    // says goodbye in the breath in which it says that it is ready: then nobody who asked for it listens yet.
+    if (!HEARD.has(this.#pool)) {
+      this.#pool.on?.('error', () => {})
+      this.#pool.on?.('connect', (client) => void client.on?.('error', () => {}))
+    }
     HEARD.add(this.#pool)
     return this.#pool
   }

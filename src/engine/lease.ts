@@ -9,6 +9,8 @@ export interface StartedJob {
   /** Unit: ms since the start. */
   readonly ago_ms?: number
   readonly in_transaction?: boolean
+  /** The server's process of the session that the transaction is in. */
+  readonly session_pid?: number
 }
 
 /** Settings by queue, of those that this worker serves and that have some. */

@@ -29,6 +29,7 @@ export interface PoolLike {
   connect(): Promise<PooledClient>
   end(): Promise<void>
   on?(event: 'error', listener: (error: Error) => void): unknown
+  on?(event: 'connect', listener: (client: PooledClient) => void): unknown
   /** How the pool connects; a worker makes its own connections by it, so that it can beat while all others are busy. */
   readonly options?: object
 }

@@ -50,6 +50,11 @@ export class Session {
     },
   }
 
+  /** The server's process of it, once it has begun. */
+  get pid(): number | undefined {
+    return this.#mark?.pid
+  }
+
   /** Whether the connection itself failed. What a handler throws says nothing of that. */
   get isBroken(): boolean {
     return this.#isBroken

@@ -1,7 +1,7 @@
 // Runs a handler inside a transaction of its own, in which its job is completed: both commit, or neither.
 
 import { type Finished, type Outcome, outcomesJson } from '../engine/finish.ts'
-import { start } from '../engine/lease.ts'
+import { type StartedJob, start } from '../engine/lease.ts'
 import { wereWritten } from '../engine/were-written.ts'
 import { isRowlockError, RowlockError } from '../ground/errors.ts'
 import type { HandlerContext, TransactionContext } from './handler.ts'
@@ -15,9 +15,9 @@ import { within } from './within.ts'
 /**
  * Null: committed. An outcome: the handler was never called. Throws what the handler threw, after the rollback.
  *
- * The session holds a key share on the job's row: when the session is gone, so is the lock, and the reaper gives the
- * job back without waiting for the lease. The lock is taken before the row is marked, so that no marked row is unlocked
- * while its session lives.
+ * The session holds a key share on the job's row, which is marked with its process: when the session is gone, so are
+ * lock and process, and the reaper gives the job back without waiting for the lease. The lock is taken before the row
+ * is marked. After a statement that failed the process alone says that the session lives.
  */
 export async function runInTransaction(
   run: Run,
@@ -116,7 +116,8 @@ async function begin(
     await session.call('hold', '$1::text::bigint, $2::text::uuid', [id, claimId])
     // While the mark is on its way nothing is cut: it could be taken back before it is there.
     run.onAbort(undefined)
-    const kept = await start(database, [{ ...run.asStarted, ago_ms: 0, in_transaction: true }], timeoutMs)
+    const mark = { ...run.asStarted, ago_ms: 0, in_transaction: true }
+    const kept = await start(database, [withPid(mark, session.pid)], timeoutMs)
     run.onAbort(() => void letGo().then(() => session.cut()))
     if (kept.has(id)) return session
     await session.rollback()
@@ -128,6 +129,9 @@ async function begin(
     throw error
   }
 }
+
+const withPid = (mark: StartedJob, pid: number | undefined): StartedJob =>
+  pid === undefined ? mark : { ...mark, session_pid: pid }
 
 /** The outcome, written in the handler's transaction: answers the job's state. Errors: LEASE_LOST. */
 async function settle(outcome: Outcome, session: Session, options: RunnerOptions): Promise<string> {

@@ -70,16 +70,6 @@ describe('blocks read by a claim', () => {
     expect(await buffersOfClaim()).toBeLessThanOrEqual(alone + 30)
   })
 
-  test('are about the same above a backlog of 20 and of 100,000 in its own line', async () => {
-    const one = { queue: 'line', limit: 10 }
-    await fill(db, 20, { queue: `'line'` })
-    const short = await buffersOfClaim(one)
-    await fill(db, 100_000, { queue: `'line'` })
-    const long = await buffersOfClaim(one)
-    expect(short).toBeGreaterThan(20)
-    expect(long).toBeLessThan(short * 2)
-  })
-
   test('grow with the jobs taken, and not with those left behind', async () => {
     const few = await buffersOfClaim({ limit: 10 })
     const many = await buffersOfClaim({ limit: 110 })

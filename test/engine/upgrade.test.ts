@@ -94,6 +94,7 @@ describe('the indexes of history', () => {
       '0003_identity',
       '0004_concurrency',
       '0005_history',
+      '0006_session',
     ])
     await allIndexed()
     expect(await at.client().countJobs({ state: 'failed' })).toMatchObject({ count: 330 })
@@ -113,7 +114,7 @@ describe('the indexes of history', () => {
     const left = await at.sql(`select from pg_index i join pg_class c on c.oid = i.indexrelid
       where not i.indisvalid and c.relkind = 'i' and c.relname like 'finished%not_done'`)
     expect(left).toHaveLength(1)
-    expect((await migrate(at.database())).applied).toEqual(['0005_history'])
+    expect((await migrate(at.database())).applied).toEqual(['0005_history', '0006_session'])
     await allIndexed()
   })
 
@@ -125,7 +126,7 @@ describe('the indexes of history', () => {
     const dropping = at.sql(`drop table rowlock.finished_7_${DAYS[2]}`)
     await dropping
     await other.query('commit')
-    expect((await upgrade).applied).toHaveLength(4)
+    expect((await upgrade).applied).toHaveLength(5)
     expect((await indexes()).every(({ valid }) => valid)).toBe(true)
   })
 })
@@ -148,5 +149,5 @@ test('claims go on while the change of queue waits for its lock', async () => {
   await until('it says so', () => lines.includes('waiting for a lock that somebody else holds'))
   await claimer.end()
   await other.query('commit')
-  expect((await upgrade).applied).toHaveLength(4)
+  expect((await upgrade).applied).toHaveLength(5)
 })

@@ -244,8 +244,10 @@ const TWINS: readonly (readonly [
   [
     'the delete of a claim',
     'claim',
-    'delete from rowlock.waiting w where w.ctid = any (v_tids) returning w.*',
-    'select w.* from rowlock.waiting w where w.ctid = any (v_tids)',
+    `delete from rowlock.waiting w where w.ctid = any (v_tids)
+      returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now`,
+    `select w.*, least(w.attempt, 2147483646) + 1 as attempt_now
+       from rowlock.waiting w where w.ctid = any (v_tids)`,
     async () => {
       const hand = await register(db)
       await ask('a')
@@ -267,8 +269,8 @@ const TWINS: readonly (readonly [
   [
     'the count of attempts',
     'claim',
-    'least(g.attempt, 2147483646) + 1',
-    'g.attempt',
+    'least(w.attempt, 2147483646) + 1',
+    'w.attempt',
     ONE,
     ['illegal_transitions'],
   ],
