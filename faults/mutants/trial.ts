@@ -51,6 +51,9 @@ export class Trials {
       watch: false,
       fileParallelism: false,
       reporters: [{}],
+      // Many a mutant is missed by a test that waits for ever.
+      testTimeout: 40_000,
+      hookTimeout: 40_000,
     })
     return new Trials(url, vitest)
   }
