@@ -23,6 +23,8 @@ begin
     return '[]';
   end if;
   perform rowlock.ensure_days(v_now);
+  -- Of sessions, too, it must see those that came since its transaction began.
+  perform pg_stat_clear_snapshot();
 
   v_over := array(
     select w.id from rowlock.worker w

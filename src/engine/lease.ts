@@ -96,9 +96,9 @@ export async function heldJobs(
   database: Database,
   workerId: string,
   timeoutMs: number,
-): Promise<{ readonly id: string; readonly claimId: string; readonly attempt: number }[]> {
+): Promise<{ id: string; claimId: string; attempt: number; inTransaction: boolean }[]> {
   return database.query(
-    `select r.id::text as id, r.claim_id::text as "claimId", r.attempt
+    `select r.id::text as id, r.claim_id::text as "claimId", r.attempt, r.in_transaction as "inTransaction"
        from rowlock.running r where r.worker_id = $1::text::uuid order by r.id`,
     [workerId],
     { timeoutMs },

@@ -64,6 +64,12 @@ export class Crew {
     for (const job of jobs) this.#options.reporter.report(handBack(job))
   }
 
+  /** The database holds these for us, and no handler is here: one that had begun in a transaction lost its session. */
+  disown(jobs: readonly HeldJob[]): void {
+    for (const job of jobs)
+      this.#options.reporter.report(job.inTransaction ? sessionLost(job) : handBack(job))
+  }
+
   /** What was claimed and has not started goes back to its line. */
   handBackUnstarted(): void {
     this.handBack(this.slots.takeUnstarted())
@@ -202,6 +208,17 @@ export class Crew {
     this.#options.onRoom()
   }
 }
+
+/** A failure, for the job may be what ends its sessions, or their server. */
+const sessionLost = ({ id, claimId, attempt }: HeldJob): Outcome => ({
+  verb: 'fail',
+  id,
+  claim_id: claimId,
+  attempt,
+  outcome: 'failed',
+  cause: 'lease_lost',
+  error: { name: 'LeaseLost', message: "the session of the handler's transaction is gone" },
+})
 
 const handBack = ({ id, claimId, attempt }: HeldJob): Outcome => ({
   verb: 'hand_back',

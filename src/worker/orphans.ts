@@ -10,6 +10,8 @@ export interface HeldJob {
   readonly id: string
   readonly claimId: string
   readonly attempt: number
+  /** A session of ours was in a transaction for it. */
+  readonly inTransaction?: boolean
 }
 
 export interface OrphansOptions {

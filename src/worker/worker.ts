@@ -122,7 +122,7 @@ export class Worker extends EventEmitter<WorkerEvents> {
             { jobs: jobs.length },
             'jobs that it knows nothing of are given back: an answer was lost',
           )
-          this.#crew.handBack(jobs)
+          this.#crew.disown(jobs)
         },
       }),
       pollMs: this.#settings.pollMs,

@@ -235,6 +235,19 @@ describe('two reapers', () => {
   })
 })
 
+test('a reaper in a longer transaction sees sessions that began after it', async () => {
+  const reaper = await db.session()
+  await reaper.query('begin')
+  await reaper.query('select count(*) from pg_stat_activity')
+  const job = await taken()
+  const session = await db.session()
+  const { rows } = await session.query('select pg_backend_pid() as pid')
+  await verb(db, 'start', [held(job, { in_transaction: true, session_pid: rows[0].pid })])
+  const reply = await reaper.query('select rowlock.reap() as moved')
+  await reaper.query('rollback')
+  expect(reply.rows[0].moved).toEqual([])
+})
+
 describe('after an outage', () => {
   test('a worker that could not beat since before the server started has one more lease', async () => {
     const lost = await taken()

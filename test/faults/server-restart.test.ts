@@ -1,7 +1,15 @@
 // The server is restarted under workers and listeners: nobody else gets what runs, and notices are heard again.
 
 import pg from 'pg'
-import { createRowlock, defineJob, fixed, handle, type Rowlock, type Worker } from 'rowlock'
+import {
+  createRowlock,
+  defineJob,
+  fixed,
+  handle,
+  handleInTransaction,
+  type Rowlock,
+  type Worker,
+} from 'rowlock'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type Cluster, startCluster } from '../../faults/cluster.ts'
 import { silent } from '../support/ground.ts'
@@ -58,6 +66,41 @@ test.each(['fast', 'immediate'] as const)(
       expect(job).toMatchObject({ attempt: 1, failures: 0, attempts: [] })
     }
     expect(starts).toHaveLength(10)
+  },
+)
+
+test.each(['fast', 'immediate'] as const)(
+  'a restart (%s) costs a handler in a transaction its attempt, and its job runs again',
+  async (how) => {
+    let calls = 0
+    const told: unknown[] = []
+    const handler = handleInTransaction(slow, async ({ signal, tx }) => {
+      await tx.query('select 1')
+      if (++calls > 1) return
+      await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()))
+      told.push(signal.reason.code)
+    })
+    const worker = createRowlock({ connectionString: cluster.url }).worker({
+      handlers: [handler],
+      lease: 120_000,
+      heartbeat: 300,
+      poll: 50,
+      maintenance: 100,
+      logger: silent,
+    })
+    workers.push(worker)
+    await worker.start()
+    const { id } = await rowlock.enqueue(slow, 0)
+    await until('it runs', () => calls === 1)
+    await cluster.restart(how)
+    const job = await until('it is done', async () => {
+      const found = await stateOf(id)
+      return found?.state === 'done' ? found : undefined
+    })
+    expect(told).toEqual(['lease_lost'])
+    // By the reaper or by the worker, whoever sees it first.
+    expect(job).toMatchObject({ attempt: 2, failures: 1, attempts: [{ cause: 'lease_lost' }] })
+    expect(['lost', 'failed']).toContain(job.attempts[0]!.outcome)
   },
 )
 
