@@ -104,7 +104,7 @@ test('a beat that arrives when its job has another owner takes nothing back', as
   await rig.start({ lease: 60_000, handlers: [handler(false)] })
   await until('another has it', () => ends.length === 1)
   const look = async () => ({
-    job: await rig.db.sql('select * from rowlock.running where id = $1', [id]),
+    job: await rig.db.sql('select claim_id, worker_id, attempt from rowlock.running where id = $1', [id]),
     leases: await rig.db.sql(
       'select id, expires_at from rowlock.worker where expires_at < now() order by id',
     ),
