@@ -4,6 +4,7 @@
 --   row's lock. Between jobs the order means nothing.
 -- faults.lease: every change of a worker's lease.
 -- faults.ledger: what handlers say they did, through a connection of their own.
+-- faults.session: the server's process of a transactional handler, by its own word.
 -- faults.refusal: rows say on which table the next changes are refused, and how; see faults.refuse.
 
 create schema faults;
@@ -24,6 +25,8 @@ create table faults.audit (
   queue text not null,
   kind text not null,
   dedupe_key text,
+  -- Of what leaves `running`: was the session of its handler's transaction there? Null: there was none.
+  session_lives boolean,
   txid text not null default pg_current_xact_id()::text,
   at timestamptz not null default clock_timestamp(),
   constraint audit_pkey primary key (seq)
@@ -54,6 +57,13 @@ create table faults.ledger (
   constraint ledger_once unique (job_id, attempt, pid, run, phase)
 );
 
+create table faults.session (
+  job_id bigint not null,
+  attempt integer not null,
+  pid integer not null,
+  constraint session_pkey primary key (job_id, attempt)
+);
+
 create table faults.refusal (
   phase text not null,
   sqlstate text not null,
@@ -67,13 +77,27 @@ create sequence faults.refused;
 create table faults.asked (ref text not null, constraint asked_pkey primary key (ref));
 create table faults.booked (job_id bigint not null, attempt integer not null);
 
+-- Looked up here, and not by the verb that is judged.
+create function faults.session_lives(p_row jsonb) returns boolean
+language sql set search_path = pg_catalog, pg_temp as $faults$
+  select exists (
+           select from pg_stat_get_activity(t.pid) as a
+             join pg_database d on d.oid = a.datid
+            where d.datname = current_database())
+    from (select coalesce(
+            (select s.pid from faults.session s
+              where s.job_id = (p_row ->> 'id')::bigint and s.attempt = (p_row ->> 'attempt')::integer),
+            (p_row ->> 'session_pid')::integer) as pid) as t
+   where t.pid is not null
+$faults$;
+
 create function faults.note() returns trigger language plpgsql set search_path = pg_catalog, pg_temp as $faults$
 declare
   v_row jsonb := to_jsonb(case when tg_op = 'DELETE' then old else new end);
 begin
   insert into faults.audit (
     phase, op, job_id, state, attempt, failures, max_attempts, claim_id, worker_id, claimed_at, in_transaction, queue,
-    kind, dedupe_key)
+    kind, dedupe_key, session_lives)
   values (
     tg_argv[0], lower(tg_op), (v_row ->> 'id')::bigint,
     case tg_argv[0]
@@ -84,7 +108,9 @@ begin
     (v_row ->> 'attempt')::integer, (v_row ->> 'failures')::integer,
     coalesce((v_row ->> 'max_attempts')::integer, 10), (v_row ->> 'claim_id')::uuid, (v_row ->> 'worker_id')::uuid,
     (v_row ->> 'claimed_at')::timestamptz, coalesce((v_row ->> 'in_transaction')::boolean, false), v_row ->> 'queue',
-    v_row ->> 'kind', v_row ->> 'dedupe_key');
+    v_row ->> 'kind', v_row ->> 'dedupe_key',
+    case when tg_argv[0] = 'running' and tg_op = 'DELETE' and (v_row ->> 'in_transaction')::boolean
+         then faults.session_lives(v_row) end);
   return null;
 end
 $faults$;

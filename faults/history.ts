@@ -15,6 +15,8 @@ export interface AuditRow {
   readonly workerId: string | null
   readonly claimedAt: number | null
   readonly inTransaction: boolean
+  /** Of what leaves `running`: was the session of its handler's transaction there? Null: there was none, or unknown. */
+  readonly sessionLives?: boolean | null
   readonly queue: string
   readonly kind: string
   readonly dedupeKey: string | null

@@ -13,6 +13,8 @@ export interface Ledger {
 /** What one call of a handler writes. Each is tried again while the server is away, until `giveUp` says so. */
 export interface Entry {
   start(giveUp?: AbortSignal): Promise<void>
+  /** The server's process of the handler's transaction. */
+  session(pid: number, giveUp?: AbortSignal): Promise<void>
   effect(giveUp?: AbortSignal): Promise<void>
   end(how: How, giveUp?: AbortSignal): Promise<void>
 }
@@ -30,9 +32,10 @@ export function openLedger(connectionString: string): Ledger {
     call({ id, attempt }, key) {
       const run = ++runs
       const write = (phase: string, how: How | null, giveUp?: AbortSignal) =>
-        insist(pool, [id, attempt, key, process.pid, run, phase, how], giveUp)
+        insist(pool, LEDGER, [id, attempt, key, process.pid, run, phase, how], giveUp)
       return {
         start: (giveUp) => write('start', null, giveUp),
+        session: (pid, giveUp) => insist(pool, SESSION, [id, attempt, pid], giveUp),
         effect: (giveUp) => write('effect', null, giveUp),
         end: (how, giveUp) => write('end', how, giveUp),
       }
@@ -41,7 +44,11 @@ export function openLedger(connectionString: string): Ledger {
   }
 }
 
-async function insist(pool: pg.Pool, values: unknown[], giveUp?: AbortSignal): Promise<void> {
+const LEDGER = `insert into faults.ledger (job_id, attempt, key, pid, run, phase, how)
+  values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`
+const SESSION = 'insert into faults.session (job_id, attempt, pid) values ($1, $2, $3) on conflict do nothing'
+
+async function insist(pool: pg.Pool, text: string, values: unknown[], giveUp?: AbortSignal): Promise<void> {
   let abortedAt = giveUp?.aborted ? performance.now() : Number.POSITIVE_INFINITY
   const note = () => {
     abortedAt = Math.min(abortedAt, performance.now())
@@ -50,11 +57,7 @@ async function insist(pool: pg.Pool, values: unknown[], giveUp?: AbortSignal): P
   try {
     for (;;) {
       try {
-        await pool.query(
-          `insert into faults.ledger (job_id, attempt, key, pid, run, phase, how)
-           values ($1, $2, $3, $4, $5, $6, $7) on conflict do nothing`,
-          values,
-        )
+        await pool.query(text, values)
         return
       } catch (error) {
         if (performance.now() > abortedAt + LAST_WORD_MS) throw error

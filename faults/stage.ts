@@ -67,7 +67,8 @@ export async function readWritten({ sql }: Pick<Stage, 'sql'>): Promise<Written>
   const audit = await sql<AuditRow>(
     `select phase, op, job_id::text as "jobId", state, attempt, failures, max_attempts as "maxAttempts",
             claim_id::text as "claimId", worker_id::text as "workerId", ${ms('claimed_at')} as "claimedAt",
-            in_transaction as "inTransaction", queue, kind, dedupe_key as "dedupeKey", txid, ${ms('at')} as at
+            in_transaction as "inTransaction", session_lives as "sessionLives", queue, kind,
+            dedupe_key as "dedupeKey", txid, ${ms('at')} as at
        from faults.audit order by seq`,
   )
   const leases = await sql<LeaseRow>(

@@ -2,10 +2,10 @@
 
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createRowlock, handle, handleInTransaction, permanent, snooze } from '../src/index.ts'
-import type { HandlerContext } from '../src/worker/handler.ts'
+import type { HandlerContext, TransactionContext } from '../src/worker/handler.ts'
 import type { How } from './history.ts'
 import { CONCURRENCY, jobs, type Task } from './jobs.ts'
-import { openLedger } from './ledger.ts'
+import { type Entry, openLedger } from './ledger.ts'
 
 interface Input {
   readonly url: string
@@ -25,11 +25,13 @@ process.on('warning', (warning) => say({ mishap: `warning: ${String(warning)}` }
 process.on('disconnect', () => process.exit(99))
 
 const ledger = openLedger(ledgerUrl)
+const MAINTENANCE_MS = 1_000
+const STUMBLE_MS = 1.5 * MAINTENANCE_MS
 
 /** Write down that a call begins, what it does and how it ends. */
 async function noted<T>(
   context: HandlerContext<Task>,
-  body: () => Promise<T>,
+  body: (entry: Entry) => Promise<T>,
   howOf: (value: T) => How = () => 'returned',
 ): Promise<T> {
   const { job, idempotencyKey, signal } = context
@@ -37,7 +39,7 @@ async function noted<T>(
   await entry.start(signal)
   let value: T
   try {
-    value = await body()
+    value = await body(entry)
     await entry.effect(signal)
   } catch (error) {
     await entry.end(signal.aborted ? 'aborted' : 'threw', signal)
@@ -52,11 +54,23 @@ const rest = (ms: number, signal?: AbortSignal) =>
   sleep(isCalm ? 1 : ms, undefined, { ...(signal && { signal }) })
 const fails = (share: number) => !isCalm && Math.random() < share
 
+/**
+ * A statement fails, with it the transaction ends and the lock on the job's row; the handler goes on, longer than it
+ * takes a reaper to come by. Half of the time it goes back to a savepoint: then it can commit.
+ */
+async function stumble({ tx, signal }: TransactionContext<Task>): Promise<void> {
+  const isSaved = Math.random() < 0.5
+  if (isSaved) await tx.query('savepoint before')
+  await tx.query('select 1 / 0').catch(() => {})
+  await rest(STUMBLE_MS, signal)
+  if (isSaved) await tx.query('rollback to savepoint before')
+}
+
 const worker = createRowlock({ connectionString: url }).worker({
   lease,
   poll: 1_000,
   pollListening: 1_000,
-  maintenance: 1_000,
+  maintenance: MAINTENANCE_MS,
   abortGrace: 1_000,
   queues: {
     default: { concurrency: CONCURRENCY.default, prefetch: 4 },
@@ -89,11 +103,14 @@ const worker = createRowlock({ connectionString: url }).worker({
     handle(jobs.late, (context) => noted(context, () => rest(600, context.signal))),
     handle(jobs.deaf, (context) => noted(context, () => rest(2_500))),
     handleInTransaction(jobs.book, (context) =>
-      noted(context, async () => {
+      noted(context, async (entry) => {
         const { job, signal, tx } = context
+        const { rows } = await tx.query('select pg_backend_pid() as pid')
+        await entry.session(rows[0].pid, signal)
         await tx.query('insert into faults.booked (job_id, attempt) values ($1, $2)', [job.id, job.attempt])
         await rest(context.input.luck * 200, signal)
         if (fails(0.1)) throw new Error('rolled back')
+        if (fails(0.1)) await stumble(context)
       }),
     ),
   ],

@@ -118,10 +118,15 @@ function mayOverlap(first: Span, second: Span, lives: Lives, bench: Bench): bool
     return true
   const claim = lives.claims.get(`${first.jobId}/${first.attempt}`)
   if (claim === undefined) return false
-  // What a transaction did counts once; a deaf handler's slot stays taken, its outcome is refused.
-  if (history.transactional.includes(claim.kind) || history.deaf.includes(claim.kind)) return true
+  // A deaf handler's slot stays taken, its outcome is refused; what a session did that is gone was rolled back.
+  if (history.deaf.includes(claim.kind) || wasCutOff(claim, second.start)) return true
   if ((deaths.get(first.pid) ?? Number.POSITIVE_INFINITY) <= second.start) return true
   return !leases.heldAt(claim.workerId, second.start)
+}
+
+/** Its handler's session had ended: whatever it goes on to do cannot commit. */
+function wasCutOff({ end }: Claim, at = Number.POSITIVE_INFINITY): boolean {
+  return end?.isSessionGone === true && end.at <= at
 }
 
 function wasClaimed(span: Span, claim: Claim | undefined, { leases, outcomes, violations }: Bench): void {
@@ -149,7 +154,7 @@ function underLease({ jobId, attempt, workerId, claimedAt, at }: Claim, { leases
   violations.push({ oracle: 'O2', figure: 'double_owner', jobId, says })
 }
 
-/** An attempt ends by the word of its own handler, or because its lease was over. */
+/** An attempt ends by the word of its own handler, or because its lease was over or its session gone. */
 function endedByOwner(claim: Claim, span: Span | undefined, bench: Bench): void {
   const { end, jobId, attempt, kind } = claim
   if (end === undefined) return
@@ -161,7 +166,7 @@ function endedByOwner(claim: Claim, span: Span | undefined, bench: Bench): void 
     return
   }
   if (outcome === 'lost') {
-    if (!claim.inTransaction && leases.heldAt(claim.workerId, end.at)) {
+    if (!wasCutOff(claim) && leases.heldAt(claim.workerId, end.at)) {
       add(`attempt ${attempt} was taken from a worker whose lease held`)
     }
     return

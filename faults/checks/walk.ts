@@ -13,9 +13,8 @@ export interface Claim {
   readonly workerId: string
   readonly claimedAt: number
   readonly at: number
-  /** Its handler's session held the row. */
-  inTransaction: boolean
-  end?: { readonly at: number; readonly to: State }
+  /** `isSessionGone`: the session of its handler's transaction had ended by then. */
+  end?: { readonly at: number; readonly to: State; readonly isSessionGone: boolean }
 }
 
 /** What the audit says of all jobs. */
@@ -132,7 +131,7 @@ function arrive(
   }
   count(row, leaving ?? job.row, from, add)
   if (job.claim !== undefined) {
-    job.claim.end = { at: row.at, to: row.state }
+    job.claim.end = { at: row.at, to: row.state, isSessionGone: leaving?.sessionLives === false }
     job.claim = undefined
   }
   if (row.phase === 'running') begin(row, job, add, claims)
@@ -179,7 +178,6 @@ function begin(row: AuditRow, job: Job, add: Add, claims: Map<string, Claim>): v
     workerId: row.workerId ?? '',
     claimedAt: row.claimedAt ?? row.at,
     at: row.at,
-    inTransaction: false,
   }
   claims.set(name, job.claim)
 }
@@ -211,5 +209,4 @@ function change(row: AuditRow, job: Job, add: Add): void {
   if (before !== undefined && !(['claimId', 'workerId', 'attempt', 'failures'] as const).every(isSame)) {
     add('O2', 'double_owner', 'its owner or its counts changed where it was')
   }
-  if (job.claim !== undefined) job.claim.inTransaction ||= row.inTransaction
 }

@@ -6,19 +6,9 @@ import { check } from '../../faults/checker.ts'
 import { readRest } from '../../faults/drain.ts'
 import type { Call, Figure, History, How, Pause } from '../../faults/history.ts'
 import { installAudit, readWritten } from '../../faults/stage.ts'
-import {
-  endLease,
-  enqueue,
-  enqueueMany,
-  type Hand,
-  held,
-  register,
-  type Taken,
-  untilBlocked,
-  verb,
-} from '../engine/by-hand.ts'
+import { endLease, enqueue, type Hand, held, register, type Taken, verb } from '../engine/by-hand.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
-import { until } from '../support/until.ts'
+import { twinOf } from './twin.ts'
 
 let db: TestRowlock
 beforeAll(async () => {
@@ -169,11 +159,15 @@ const CLAIM_THE_PAUSED: Script = async () => {
 
 const WITH_A_KEY: Script = () => ask('a', { dedupe_key: 'key' })
 
-const LATE_TRANSACTION: Script = async () => {
-  const hand = await register(db)
+async function enqueueBook(): Promise<void> {
   const id = await enqueue(db, {}, 'book')
   calls.push({ ref: 'a', answer: 'ok', id, created: true, inTransaction: false })
   await db.sql(`update rowlock.waiting set input = '{"ref": "a"}'`)
+}
+
+const LATE_TRANSACTION: Script = async () => {
+  const hand = await register(db)
+  await enqueueBook()
   const take = async () => (await hand.claim({ kinds: ['book'] })).jobs[0]!
   const commit = async ({ id, attempt, claim_id }: Taken) => {
     const session = await db.session()
@@ -196,6 +190,33 @@ const LATE_TRANSACTION: Script = async () => {
   await say(current, 'start')
   await say(current, 'end', 'returned')
   await commit(current)
+}
+
+/** A statement of a transactional handler fails; it goes on, the reaper comes by, and another looks for work. */
+const FAILED_STATEMENT: Script = async () => {
+  const [first, second] = [await register(db), await register(db)]
+  await enqueueBook()
+  const take = async (hand: Hand) => (await hand.claim({ kinds: ['book'] })).jobs[0]
+  const job = (await take(first))!
+  const session = await db.session()
+  const { rows } = await session.query('select pg_backend_pid() as pid')
+  await session.query('begin')
+  await session.query('select rowlock.hold($1, $2)', [job.id, job.claim_id])
+  await verb(db, 'start', [held(job, { in_transaction: true, session_pid: rows[0].pid })])
+  await say(job, 'start')
+  await session.query('select 1 / 0').catch(() => {})
+  await db.sql('select rowlock.reap()')
+  await db.sql('update rowlock.waiting set available_at = clock_timestamp()')
+  const beside = await take(second)
+  if (beside !== undefined) await say(beside, 'start')
+  await session.query('rollback')
+  await session.end()
+  await say(job, 'end', 'threw')
+  await verb(db, 'fail', [held(job, { outcome: 'failed', cause: 'error', error: {}, after_ms: 0 })])
+  const last = beside ?? (await take(second))!
+  if (beside === undefined) await say(last, 'start')
+  await db.sql('insert into faults.booked (job_id, attempt) values ($1, $2)', [last.id, last.attempt])
+  await finish(last)
 }
 
 /** What is taken out, of which verb, what is done then, and the figures that must speak. */
@@ -299,9 +320,17 @@ const TWINS: readonly (readonly [
     LATE_TRANSACTION,
     ['effects_broken'],
   ],
+  [
+    'the look for the session of a handler’s transaction',
+    'reap',
+    'and not rowlock.is_session_alive(r.session_pid)',
+    '',
+    FAILED_STATEMENT,
+    ['double_owner'],
+  ],
 ]
 
-const FAULTS = ['audit', 'lease', 'ledger', 'asked', 'booked'].map((name) => `faults.${name}`)
+const FAULTS = ['audit', 'lease', 'ledger', 'session', 'asked', 'booked'].map((name) => `faults.${name}`)
 const QUEUE = [
   'waiting',
   'running',
@@ -322,20 +351,8 @@ async function judged(script: Script): Promise<readonly Figure[]> {
   return [...new Set(check(await history()).map(({ figure }) => figure))]
 }
 
-/** The body of a verb, and that of its twin. */
-async function twinOf(name: string, find: string, replace: string): Promise<[sound: string, broken: string]> {
-  const sound = await db.value<string>(
-    `select pg_get_functiondef(p.oid) from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-      where n.nspname = 'rowlock' and p.proname = $1`,
-    [name],
-  )
-  const quoted = (text: string) => text.replaceAll('rowlock.', '"rowlock".')
-  expect(sound.includes(quoted(find))).toBe(true)
-  return [sound, sound.replace(quoted(find), quoted(replace))]
-}
-
 test.each(TWINS)('without %s, in %s', async (_, name, find, replace, script, figures) => {
-  const [sound, broken] = await twinOf(name, find, replace)
+  const [sound, broken] = await twinOf(db, name, find, replace)
   expect(await judged(script)).toEqual([])
   await db.sql(broken)
   try {
@@ -353,30 +370,4 @@ test('a hand in the history is seen', async () => {
   }
   expect(await judged(changed)).toEqual(['illegal_transitions'])
   expect(check(await history()).map(({ oracle }) => oracle)).toContain('O3')
-})
-
-test('verbs that wait for each other in a circle are counted', async () => {
-  const deadlocks = async () => (await readRest(db, 0)).deadlocks
-  const meet = async () => {
-    const [first, second] = [await db.session(), await db.session()]
-    await first.query('begin')
-    await enqueueMany(db, [{ dedupe_key: 'a' }], first)
-    const both = enqueueMany(db, [{ dedupe_key: 'c' }, { dedupe_key: 'a' }], second).catch(() => {})
-    await untilBlocked(db)
-    await enqueueMany(db, [{ dedupe_key: 'c' }], first).catch(() => {})
-    await first.query('commit').catch(() => {})
-    await both
-    await db.sql('truncate rowlock.waiting, rowlock.dedupe')
-  }
-  const before = await deadlocks()
-  await meet()
-  expect(await deadlocks()).toBe(before)
-  const [sound, broken] = await twinOf('try_keys', 'order by f.queue, f.key', 'order by f.id')
-  await db.sql(broken)
-  try {
-    await meet()
-    await until('it is counted', async () => (await deadlocks()) > before)
-  } finally {
-    await db.sql(sound)
-  }
 })

@@ -1,0 +1,43 @@
+// Two owners of a transactional job, judged by hand-made histories: the first is excused where its session was gone,
+// for then nothing of it can commit, and not by being transactional.
+
+import { describe, expect, test } from 'vitest'
+import { check } from '../../faults/checker.ts'
+import type { History } from '../../faults/history.ts'
+import { job, lease, ran, rescued } from './a-history.ts'
+
+/** Marked at 25, lost at 110 under leases that hold; what became of the session of the first is said. */
+function beside(sessionLives: boolean | null): History {
+  const audit = rescued().audit.map((row) => ({ ...row, kind: 'book' }))
+  const marked = { ...audit[2]!, op: 'update', inTransaction: true, at: 25 } as const
+  const gone = { ...audit[3]!, inTransaction: true, sessionLives }
+  return rescued({
+    audit: [...audit.slice(0, 3), marked, gone, ...audit.slice(4)],
+    leases: [lease('worker-1', 101, 5, 1_000), lease('worker-2', 102, 5, 1_000)],
+    ledger: [...ran(1, 101, 30, 200), ...ran(2, 102, 130, 140)],
+    jobs: [job({ kind: 'book' })],
+    booked: ['1'],
+  })
+}
+
+const said = (history: History) => check(history).map(({ figure, says }) => `${figure}: ${says}`)
+const TAKEN = 'double_owner: attempt 1 was taken from a worker whose lease held'
+const BESIDE = 'double_owner: attempt 2 started while attempt 1 ran under a lease that held'
+
+describe('a transactional handler that goes on beside its successor, under a lease that holds', () => {
+  test('is let pass where its session was gone', () => expect(said(beside(false))).toEqual([]))
+
+  test.each([
+    ['its session lives', true],
+    ['nobody knows its session', null],
+  ])('is another owner where %s', (_, lives) => expect(said(beside(lives))).toEqual([BESIDE, TAKEN]))
+
+  test('is another owner where the other began before the session was gone', () => {
+    const early = ran(2, 102, 105, 140)
+    expect(said({ ...beside(false), ledger: [...ran(1, 101, 30, 200), ...early] })).toContain(BESIDE)
+  })
+})
+
+test('whoever died with its worker is excused as ever', () => {
+  expect(said({ ...beside(true), ledger: rescued().ledger, leases: rescued().leases })).toEqual([])
+})
