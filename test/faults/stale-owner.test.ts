@@ -3,8 +3,10 @@
 
 import { createRowlock, defineJob, fixed, handle } from 'rowlock'
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { startLag } from '../../faults/lag.ts'
 import { enqueueMany, type Hand, held, random, register, seedOf, verb } from '../engine/by-hand.ts'
 import { type Child, killChildren, startChild } from '../support/child.ts'
+import { IS_LONG } from '../support/long.ts'
 import { until } from '../support/until.ts'
 import { makeRig, type Rig } from '../support/worker.ts'
 import { jobs } from '../worker/child-jobs.ts'
@@ -115,34 +117,48 @@ test('jobs of a service that died are given back by another that cannot run them
 test('what a killed worker ran starts again within its lease and five seconds', async () => {
   // Whoever is on duty lives.
   await rig.start({ handlers: [handle(defineJob<null>('else'), () => {})] })
-  // A machine that is busy elsewhere is late, and not each time: whoever is late by himself is.
-  const seconds: number[] = []
-  while (seconds.length < 5 && !seconds.some(inTime)) seconds.push(await secondsToRunAgain())
-  expect(seconds.filter(inTime), `${seconds}`).not.toEqual([])
+  // Late by no more than what the machine withheld says nothing: that try is made again. No other may be late.
+  const tries: Try[] = []
+  while (tries.filter(isFair).length < FAIR_TRIES && tries.length < MOST_TRIES) {
+    tries.push(await timeToRunAgain())
+  }
+  expect(tries.filter(isFair).length, JSON.stringify(tries)).toBe(FAIR_TRIES)
+  expect(tries.filter((one) => isFair(one) && one.ms > BOUND_MS)).toEqual([])
 })
 
-const inTime = (seconds: number) => seconds < 4 + 5
+const BOUND_MS = 4_000 + 5_000
+const FAIR_TRIES = IS_LONG ? 5 : 1
+const MOST_TRIES = FAIR_TRIES + 4
 
-/** From the death of whoever runs a job to the claim of the next. */
-async function secondsToRunAgain(): Promise<number> {
+interface Try {
+  readonly ms: number
+  readonly lagMs: number
+}
+const isFair = ({ ms, lagMs }: Try) => ms <= BOUND_MS || ms - lagMs > BOUND_MS
+
+/** From the death of whoever runs a job to the claim of the next, and how late this process was itself meanwhile. */
+async function timeToRunAgain(): Promise<Try> {
   const worker = child()
   await worker.until('it is ready', ({ ready }) => ready)
   const { id } = await rig.rowlock.enqueue(jobs.work, 600_000, { retry: { backoff: fixed(0) } })
   await worker.until('it runs', ({ started }) => started === id)
   const next = child()
   await next.until('it is ready', ({ ready }) => ready)
+  const lag = startLag()
   worker.signal('SIGKILL')
   await worker.ended()
   const killed = await rig.db.value<string>('select clock_timestamp()::text')
   await next.until('it runs again', ({ started }) => started === id)
-  const seconds = await rig.db.value<string>(
-    'select extract(epoch from claimed_at - $1::timestamptz) from rowlock.running where id = $2',
+  const lagMs = lag.stop()
+  const ms = await rig.db.value<number>(
+    `select extract(epoch from claimed_at - $1::timestamptz)::double precision * 1000
+       from rowlock.running where id = $2`,
     [killed, id],
   )
   await killChildren()
   await rig.rowlock.cancel(id)
   await rig.db.sql('delete from rowlock.running')
-  return Number(seconds)
+  return { ms, lagMs }
 }
 
 test('a handler of many leases is renewed while every slot is busy: nobody else ever has its job', async () => {
