@@ -2,6 +2,22 @@
 
 import { engine, faults, guardsOf, MODEL } from './mutant.ts'
 
+/** What few jobs have: each alone makes a row of all. */
+const SPARSE = [
+  ['timeout', 'a timeout'],
+  ['max_attempts', 'a most of attempts'],
+  ['tenant_id', 'a tenant'],
+  ['dedupe_key', 'a dedupe key'],
+  ['idempotency_key', 'an idempotency key'],
+  ['metadata', 'metadata'],
+  ['retried_from', 'a job that it retries'],
+  ['expires_at', 'an end'],
+] as const
+const SPARSE_LIST = `g.timeout, g.max_attempts, g.tenant_id, g.dedupe_key, g.idempotency_key, g.metadata,
+                      g.retried_from, g.expires_at) = 0`
+const tells = (what: string) =>
+  engine('claim-row', `a claim tells of a job that has ${what} that and no more`)
+
 export const CLAIM_GUARDS = [
   ...guardsOf('claim', [
     [
@@ -34,6 +50,15 @@ export const CLAIM_GUARDS = [
                    for update skip locked`,
       'limit v_left',
       engine('claim', 'locks rows that others hold are passed by, and found afterwards'),
+    ],
+    [
+      'rows are found by one statement and moved by another',
+      `limit v_left
+                   for update skip locked) as s;`,
+      `limit v_left
+ for update skip locked) as s
+          join rowlock.waiting t on t.ctid = s.ctid;`,
+      engine('claim-row', 'a claim takes all that it locks, though others write to its rows meanwhile'),
     ],
     [
       'a claim needs a living lease',
@@ -215,6 +240,16 @@ export const CLAIM_GUARDS = [
       'p_worker_id and false',
       faults('guards', 'a claim lowers the flag of a queue that yields, and keeps the others up'),
     ],
+    ['a claim tells of losses', 'when g.losses = 0 and num_nonnulls', 'when num_nonnulls', tells('a loss')],
+    ...SPARSE.map(
+      ([column, what]) =>
+        [
+          `a claim tells of ${what}`,
+          SPARSE_LIST,
+          SPARSE_LIST.replace(`g.${column}`, 'null::text'),
+          tells(what),
+        ] as const,
+    ),
     [
       'a claim visits a bounded number of lines',
       'if v_lines >= 400 then',

@@ -2,6 +2,11 @@
 
 import { engine, faults, guardsOf, MODEL } from './mutant.ts'
 
+const STATEMENT_FAILED = engine(
+  'reap-session',
+  'a handler’s transaction in which a statement failed keeps its job while its session and its lease live',
+)
+
 export const LEASE_GUARDS = [
   ...guardsOf('hold', [
     [
@@ -109,10 +114,13 @@ export const LEASE_GUARDS = [
       'a session that lives keeps its job after a statement that failed',
       'and not rowlock.is_session_alive(r.session_pid)',
       '',
-      engine(
-        'reap-session',
-        'a handler’s transaction in which a statement failed keeps its job while its session and its lease live',
-      ),
+      STATEMENT_FAILED,
+    ],
+    [
+      'a loss is the session’s while the lease lives, and else the lease’s',
+      'when r.in_transaction and w.expires_at > v_now\n',
+      'when r.in_transaction\n',
+      STATEMENT_FAILED,
     ],
     [
       'after an outage a lease is waited for',
@@ -163,6 +171,28 @@ export const LEASE_GUARDS = [
       'perform rowlock.ensure_days(v_now);',
       '',
       engine('history', 'a missing day of class 7 is made by every other verb that writes history'),
+    ],
+  ]),
+  ...guardsOf('is_session_alive', [
+    [
+      'a session of another database is no handler’s',
+      'where d.datname = current_database()',
+      'where true',
+      STATEMENT_FAILED,
+    ],
+    [
+      'a process that serves no database is no session',
+      `
+      join pg_database d on d.oid = a.datid
+     where d.datname = current_database()`,
+      '',
+      STATEMENT_FAILED,
+    ],
+    [
+      'a process that nobody knows is no session',
+      'p_pid is not null and exists',
+      'p_pid is null or exists',
+      STATEMENT_FAILED,
     ],
   ]),
   ...guardsOf('heartbeat', [

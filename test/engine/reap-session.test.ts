@@ -1,5 +1,6 @@
 // The transaction of a handler before the reaper: passed by while its session lives, given back when that is gone.
 
+import pg from 'pg'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { until } from '../support/until.ts'
@@ -30,7 +31,18 @@ beforeEach(async () => {
 })
 
 const reap = (limit = 1000): Promise<Row[]> => db.value('select rowlock.reap($1)', [limit])
+const why = () => db.value<string>(`select error ->> 'message' from rowlock.attempt`)
 const workers = () => db.value<number>('select count(*)::integer from rowlock.worker')
+
+/** A session of another database of the server. */
+async function stranger() {
+  const url = new URL(db.direct)
+  url.pathname = '/postgres'
+  const client = new pg.Client({ connectionString: url.href })
+  await client.connect()
+  const { rows } = await client.query('select pg_backend_pid() as pid')
+  return { client, pid: rows[0].pid as number }
+}
 
 async function taken(options: Record<string, unknown> = {}) {
   await enqueue(db, options)
@@ -69,9 +81,7 @@ describe('a handler’s transaction', () => {
       return back.length > 0 ? back : undefined
     })
     expect(moved).toMatchObject([{ id: job.id, to: 'retryable' }])
-    expect(await db.value(`select error ->> 'message' from rowlock.attempt`)).toBe(
-      "the session of the handler's transaction is gone",
-    )
+    expect(await why()).toBe("the session of the handler's transaction is gone")
     expect(await workers()).toBe(1)
   })
 
@@ -83,7 +93,8 @@ describe('a handler’s transaction', () => {
     expect(await reap()).toEqual([])
     // The number by itself proves nothing: nobody's, or that of a process which serves no session of this database.
     const foreign = `select pid from pg_stat_activity where datname is null limit 1`
-    for (const other of [null, await db.value<number>(foreign)]) {
+    const elsewhere = await stranger()
+    for (const other of [null, await db.value<number>(foreign), elsewhere.pid]) {
       await db.sql('update rowlock.running set session_pid = $1', [other])
       expect(await reap()).toMatchObject([{ id: job.id }])
       await db.sql(`update rowlock.waiting set available_at = now() - interval '1 minute', losses = 0`)
@@ -91,9 +102,27 @@ describe('a handler’s transaction', () => {
       await verb(db, 'start', [held(again, { in_transaction: true, session_pid: pid })])
       expect(await reap()).toEqual([])
     }
+    await elsewhere.client.end()
+    await db.sql('truncate rowlock.attempt')
     await endLease(db, hand)
     expect(await reap()).toMatchObject([{ id: job.id }])
+    expect(await why()).toBe('the lease of the worker ran out')
     await session.query('rollback')
+  })
+
+  test('in which a statement failed inside a savepoint keeps its lock, and goes on to commit', async () => {
+    const { job, session } = await holding()
+    await session.query('savepoint s')
+    await expect(session.query('select 1 / 0')).rejects.toMatchObject({ code: '22012' })
+    expect(await reap()).toEqual([])
+    // Then the lock alone speaks for it.
+    await endLease(db, hand)
+    expect(await reap()).toEqual([])
+    await session.query('rollback to s')
+    expect(await reap()).toEqual([])
+    await session.query('select rowlock.complete_in_transaction($1, $2)', [job.id, job.claim_id])
+    await session.query('commit')
+    expect(await stateOf(db, job.id)).toBe('done')
   })
 
   test('that is no longer marked has no session', async () => {
