@@ -2,6 +2,7 @@
 
 import { FAILOVER_GUARDS } from './failover.ts'
 import type { Mutant } from './mutant.ts'
+import { SESSION_GUARDS } from './session.ts'
 import { BULK_GUARDS } from './sql-bulk.ts'
 import { CLAIM_GUARDS } from './sql-claim.ts'
 import { END_GUARDS } from './sql-end.ts'
@@ -20,5 +21,6 @@ export const MUTANTS: readonly Mutant[] = [
   ...BULK_GUARDS,
   ...LOOKS_GUARDS,
   ...TYPESCRIPT_GUARDS,
+  ...SESSION_GUARDS,
   ...FAILOVER_GUARDS,
 ]

@@ -160,14 +160,6 @@ const WORKER: FileGuards = {
       test('worker/frontier', 'a frontier by twenty times its cost, and by a second at the most'),
     ],
   ],
-  'src/worker/session.ts': [
-    [
-      'a transaction that has ended takes nothing more',
-      'if (!this.#isOpen) throw',
-      'if (false) throw',
-      test('worker/transaction', 'what a handler does with its transaction after its end is refused'),
-    ],
-  ],
   'src/engine/database.ts': [
     [
       'a write whose answer was lost is unknown',

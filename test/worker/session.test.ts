@@ -56,6 +56,22 @@ test('what a handler throws says nothing of its connection, whatever its words',
   expect(pids.size).toBe(1)
 })
 
+test('an error of a statement is no end of its session, whatever its code: 08006 of a foreign table', async () => {
+  const pids = new Set<number>()
+  const handler = handleInTransaction(job, async ({ tx }) => {
+    pids.add((await tx.query('select pg_backend_pid() as pid')).rows[0].pid)
+    await tx.query(`do $$ begin raise 'the other server is gone' using errcode = '08006'; end $$`)
+    return ''
+  })
+  await rig.start({ handlers: [handler], queues: { default: { concurrency: 1 } } })
+  const all = await rig.rowlock.enqueueMany(Array.from({ length: 10 }, () => job.with('')))
+  for (const { id } of all) {
+    const { attempts } = await rig.becomes(id, 'retryable')
+    expect(attempts).toMatchObject([{ outcome: 'failed', cause: '08006' }])
+  }
+  expect(pids.size).toBe(1)
+})
+
 test.each([
   'commit',
   'rollback',
@@ -108,7 +124,6 @@ test.each([
     await context.tx.query('select 1; rollback')
     return answer as never
   })
-  await rig.holdOffReapers()
   await rig.start({ handlers: [handler] })
   const { id } = await rig.rowlock.enqueue(job, '')
   const row = await rig.becomes(id, 'retryable')
