@@ -1,8 +1,9 @@
-// Counts the statements that this process sends to the queue, and ends it by SIGKILL at the point it was told, or lets
-// the server be killed. Nothing in Rowlock knows of it: it stands between Rowlock and the driver.
+// Counts the statements that this process sends to the queue, and strikes at the point it was told. Nothing in Rowlock
+// knows of it: it stands between Rowlock and the driver.
 
 import pg from 'pg'
 import { labelOf, type Moment, type Order } from './points.ts'
+import { strike, strikeDuring } from './strike.ts'
 
 /** How often each name has come up. */
 export const counts = new Map<string, number>()
@@ -19,21 +20,6 @@ function count(label: string): number {
   return nth
 }
 
-/** Long enough for whoever started us to kill the server. */
-const CRASH_MS = 200
-
-function strike({ whose }: Order): void {
-  if (whose === 'server') {
-    process.send!({ crash: true })
-    // Nothing of this process happens meanwhile.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CRASH_MS)
-    return
-  }
-  process.kill(process.pid, 'SIGKILL')
-  // The signal is on its way; nothing more is to happen.
-  for (;;);
-}
-
 type Query = (this: pg.Client, ...args: unknown[]) => unknown
 
 /** From now on every statement of Rowlock's sessions is counted. */
@@ -47,11 +33,11 @@ export function watch(order: Order): void {
     const label = labelOf(text)
     const nth = count(label)
     const isIt = (moment: Moment) => point?.label === label && point.nth === nth && point.moment === moment
+    const send = () => original.apply(this, args) as Promise<unknown>
+    if (isIt('sent')) return strikeDuring(label, order, send)
     if (isIt('before')) strike(order)
-    const answer = original.apply(this, args)
-    // The driver writes at the end of this turn; the answer cannot have been read before the next.
-    if (isIt('sent')) setImmediate(() => strike(order))
-    return isIt('answered') ? (answer as Promise<unknown>).finally(() => strike(order)) : answer
+    const answer = send()
+    return isIt('answered') ? answer.finally(() => strike(order)) : answer
   }
 }
 

@@ -1,10 +1,13 @@
 // What victims and the worker that comes after them do with their jobs: they write it into the ledger.
 
-import { handle, handleInTransaction, permanent, snooze } from '../../src/index.ts'
-import type { Handler, HandlerContext } from '../../src/worker/handler.ts'
+import { defineJob, fixed, handle, handleInTransaction, permanent, snooze } from '../../src/index.ts'
+import type { Handler, HandlerContext, TransactionContext } from '../../src/worker/handler.ts'
 import type { How } from '../history.ts'
 import { jobs, type Task } from '../jobs.ts'
 import type { Ledger } from '../ledger.ts'
+
+/** In a transaction, which is rolled back the first time. */
+export const undone = defineJob<Task>('undone', { retry: { maxAttempts: 10, backoff: fixed(50) } })
 
 /** Is told of each moment of a handler. */
 export type Notice = (label: string) => void
@@ -63,15 +66,19 @@ export function handlersOf(ledger: Ledger, notice: Notice, slowMs: number): Hand
         (value) => (value === undefined ? 'returned' : 'snoozed'),
       ),
     ),
-    handleInTransaction(jobs.book, (context) =>
-      noted('book', async ({ job }) => {
-        await context.tx.query('insert into faults.booked (job_id, attempt) values ($1, $2)', [
-          job.id,
-          job.attempt,
-        ])
+    handleInTransaction(jobs.book, (context) => noted('book', () => book(context))(context)),
+    handleInTransaction(undone, (context) =>
+      noted('undone', async ({ job }) => {
+        await book(context)
+        if (job.attempt === 1) throw new Error('the first time it is undone')
       })(context),
     ),
   ]
+}
+
+async function book({ job, tx }: TransactionContext<Task>): Promise<void> {
+  const values = [job.id, job.attempt]
+  await tx.query('insert into faults.booked (job_id, attempt) values ($1, $2)', values)
 }
 
 function rest(ms: number, signal: AbortSignal): Promise<void> {

@@ -9,14 +9,17 @@ import type { Call, Violation } from '../history.ts'
 import { jobs, TRANSACTIONAL } from '../jobs.ts'
 import { openLedger } from '../ledger.ts'
 import { readWritten, type Stage } from '../stage.ts'
-import { handlersOf } from './handlers.ts'
+import { handlersOf, undone } from './handlers.ts'
 import type { Errand, Order, Point } from './points.ts'
+import type { MortalServer } from './server.ts'
 
 /** What became of one victim. */
 export interface Ended {
   readonly pid: number
   /** It, or the server; a point that it never came to lets both live. */
   readonly wasKilled: boolean
+  /** Something waited for a lock meanwhile: it was surely sent, and surely not done. */
+  readonly waited: boolean
   /** How often each statement and moment came up, of one that lived. */
   readonly counts: readonly (readonly [string, number])[]
 }
@@ -30,14 +33,14 @@ export class Trial {
   readonly #mishaps: string[] = []
   readonly #queues: string[] = []
 
-  readonly #crash: (() => Promise<void>) | undefined
-  #crashing: Promise<void> = Promise.resolve()
+  readonly #server: MortalServer | undefined
+  #reviving: Promise<void> = Promise.resolve()
 
-  /** `crash`: kills the server, and brings it back; then it is the server that dies at each point. */
-  constructor(stage: Stage, url: string, crash?: () => Promise<void>) {
+  /** `server`: then it is this that dies at each point, and not the victim. */
+  constructor(stage: Stage, url: string, server?: MortalServer) {
     this.#stage = stage
     this.#url = url
-    this.#crash = crash
+    this.#server = server
   }
 
   /** Prepare its queue, send it, and wait for its end. */
@@ -46,34 +49,34 @@ export class Trial {
     this.#queues.push(queue, `${queue}-many`)
     if (errand !== 'produce') await this.#fill(queue)
     if (errand === 'reap') await this.#lose(queue)
-    const whose = this.#crash === undefined ? 'process' : 'server'
     const ended = await this.#run({
       url: this.#url,
       errand,
       queue,
-      whose,
+      ...(this.#server !== undefined && { server: this.#server.pid }),
       ...(point !== undefined && { point }),
     })
-    await this.#crashing
+    await this.#reviving
     return ended
   }
 
   /** One of each sort. */
   async #fill(queue: string): Promise<void> {
     const rowlock = createRowlock({ connectionString: this.#url })
-    const kinds = ['quick', 'flaky', 'hopeless', 'later', 'book', 'slow'] as const
-    const requests = kinds.map((kind) =>
-      jobs[kind].with({ ref: `${queue} ${kind}`, luck: 0 }, { queue, dedupeKey: kind }),
+    const { quick, flaky, hopeless, later, book, slow } = jobs
+    const kinds = [quick, flaky, hopeless, later, book, undone, slow]
+    const requests = kinds.map((each) =>
+      each.with({ ref: `${queue} ${each.kind}`, luck: 0 }, { queue, dedupeKey: each.kind }),
     )
     const answers = await rowlock.enqueueMany(requests)
     for (const [n, { id, created }] of answers.entries()) {
-      const ref = `${queue} ${kinds[n]}`
+      const ref = `${queue} ${kinds[n]!.kind}`
       this.#calls.set(ref, { ref, answer: 'ok', id, created, inTransaction: false })
     }
     await rowlock.close()
   }
 
-  /** A worker that is no more held them: some had started. */
+  /** A worker that is no more held them: some had started. A day of history is long over, too. */
   async #lose(queue: string): Promise<void> {
     const wants = JSON.stringify([{ queue, limit: 10, kinds: ['quick', 'flaky', 'later'] }])
     const [row] = await this.#stage.sql<{ id: string }>('select gen_random_uuid()::text as id')
@@ -88,6 +91,8 @@ export class Trial {
     } = claim!.reply
     await this.#stage.sql('select rowlock.start($1)', [JSON.stringify([{ id: first![0], claim_id }])])
     await this.#stage.sql('update rowlock.worker set expires_at = clock_timestamp() where id = $1', [row!.id])
+    const long = `timestamptz '2001-01-01 12:00Z' + $1 * interval '1 day'`
+    await this.#stage.sql(`select rowlock.make_days(${long}, 1)`, [this.#queues.length])
   }
 
   #run(order: Order): Promise<Ended> {
@@ -99,6 +104,7 @@ export class Trial {
     let counts: [string, number][] = []
     let stderr = ''
     let wasStruck = false
+    let waited = false
     child.stderr!.on('data', (data) => {
       stderr += data
     })
@@ -111,11 +117,13 @@ export class Trial {
         mishap?: string
         failed?: string[]
         crash?: true
+        waits?: true
       }
       if (said.crash) {
         wasStruck = true
-        this.#crashing = this.#crash!()
+        this.#reviving = this.#server!.revive()
       }
+      waited ||= said.waits === true
       for (const ref of said.failed ?? [])
         this.#calls.set(ref, { ...this.#calls.get(ref)!, answer: 'failed' })
       for (const ref of said.asks ?? []) {
@@ -133,7 +141,7 @@ export class Trial {
         this.#deaths.push({ pid: child.pid!, at: Date.now() })
         if (!wasKilled && code !== 0)
           this.#mishaps.push(`a victim ended with ${code}: ${stderr.slice(0, 1_000)}`)
-        resolve({ pid: child.pid!, wasKilled: wasKilled || wasStruck, counts })
+        resolve({ pid: child.pid!, wasKilled: wasKilled || wasStruck, waited, counts })
       })
     })
   }
@@ -167,7 +175,7 @@ export class Trial {
       mishaps: this.#mishaps,
       concurrency: {},
       deaf: [],
-      transactional: TRANSACTIONAL,
+      transactional: [...TRANSACTIONAL, undone.kind],
       rest: { ...(await readRest(this.#stage)), unfinished },
     })
   }
