@@ -63,7 +63,7 @@ test('an error of a statement is no end of its session, whatever its code: 08006
     await tx.query(`do $$ begin raise 'the other server is gone' using errcode = '08006'; end $$`)
     return ''
   })
-  await rig.start({ handlers: [handler], queues: { default: { concurrency: 1 } } })
+  await rig.start({ handlers: [handler], queues: { default: { concurrency: 1 } } }, rig.db.direct)
   const all = await rig.rowlock.enqueueMany(Array.from({ length: 10 }, () => job.with('')))
   for (const { id } of all) {
     const { attempts } = await rig.becomes(id, 'retryable')
