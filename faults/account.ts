@@ -21,7 +21,7 @@ const count = <T>(list: readonly T[], is: (one: T) => boolean) => list.filter(is
 
 /** Count it up. */
 export function accountOf(seconds: number, seed: number, result: ChaosResult): Account {
-  const { history, violations, faults, drainedMs, unfit } = result
+  const { history, violations, faults, drainedMs, drainLagMs, unfit } = result
   const { calls, jobs, attempts } = history
   const bad = Object.fromEntries(
     FIGURES.map((figure) => [figure, count(violations, (one) => one.figure === figure)]),
@@ -54,6 +54,7 @@ export function accountOf(seconds: number, seed: number, result: ChaosResult): A
     workers_killed: history.deaths.length,
     workers_unfit: unfit,
     drained_ms: drainedMs,
+    drain_lag_ms: drainLagMs,
     second_starts: again.length,
     second_starts_judged: count(again, ({ isAlone }) => isAlone),
     slowest_second_start_ms: again.reduce((most, { tookMs }) => Math.max(most, tookMs), 0),

@@ -7,6 +7,7 @@ import { Crew } from './crew.ts'
 import { readRest, settle, untilDrained } from './drain.ts'
 import type { Call, History, Operation, Pause, Violation } from './history.ts'
 import { CONCURRENCY, DEAF, TRANSACTIONAL } from './jobs.ts'
+import { startLag } from './lag.ts'
 import { NEMESES } from './nemesis/all.ts'
 import { type Act, planOf } from './plan.ts'
 import { startProducers } from './producer.ts'
@@ -49,6 +50,8 @@ export interface ChaosResult {
   readonly faults: Readonly<Record<string, number>>
   /** From the last healing to the end of the last job. Unit: ms. */
   readonly drainedMs: number
+  /** What the machine withheld of that. Unit: ms. */
+  readonly drainLagMs: number
   readonly unfit: number
   readonly warnings: Readonly<Record<string, number>>
 }
@@ -125,7 +128,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
     await heal(context, log)
     await crew.calm()
     log(`# healed`)
+    const lag = startLag()
     const { drainedMs, unfinished } = await untilDrained(stage, options.boundMs ?? BOUND_MS, log)
+    const drainLagMs = Math.round(lag.stop())
     log(`# drained after ${drainedMs} ms, ${unfinished} beyond the bound`)
     await crew.stop()
     await rowlock.close()
@@ -154,6 +159,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
       violations: check(history),
       faults,
       drainedMs,
+      drainLagMs,
       unfit: crew.unfit,
       warnings: Object.fromEntries(crew.warnings),
     }
