@@ -109,6 +109,8 @@ export const OWNERSHIP = [
     'A22',
     'What a killed worker ran starts again within its lease and five seconds.',
     'faults/stale-owner › what a killed worker ran starts again within its lease and five seconds',
+    'faults/second-starts › workers that are killed one at a time: each job of theirs starts again within its lease' +
+      ' and five seconds',
   ),
   tried(
     'A23',
