@@ -2,6 +2,7 @@
 
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
+import { LIMITS } from '../../src/ground/limits.ts'
 import { createRowlock } from '../../src/index.ts'
 import { check } from '../checker.ts'
 import { readRest, settle, untilDrained } from '../drain.ts'
@@ -46,7 +47,7 @@ export class Trial {
   /** Prepare its queue, send it, and wait for its end. */
   async send(errand: Errand, point?: Point): Promise<Ended> {
     const queue = `${errand}${this.#queues.length}`
-    this.#queues.push(queue, `${queue}-many`)
+    this.#queues.push(queue, ...(errand === 'produce' ? [`${queue}-many`] : []))
     if (errand !== 'produce') await this.#fill(queue)
     if (errand === 'reap') await this.#lose(queue)
     const ended = await this.#run({
@@ -146,24 +147,29 @@ export class Trial {
     })
   }
 
-  /** A healthy worker for all that is left; then the books must balance. */
+  /** Healthy workers for all that is left; then the books must balance. */
   async judge(): Promise<readonly Violation[]> {
     // Victims are dead: nobody waits for their leases.
     await this.#stage.sql('update rowlock.worker set expires_at = clock_timestamp()')
     const rowlock = createRowlock({ connectionString: this.#url })
     const ledger = openLedger(this.#url)
-    const worker = rowlock.worker({
-      lease: 30_000,
-      poll: 50,
-      maintenance: 100,
-      listen: false,
-      queues: Object.fromEntries(this.#queues.map((queue) => [queue, { concurrency: 20 }])),
-      handlers: handlersOf(ledger, () => {}, 1),
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
-    })
-    await worker.start()
+    const most = LIMITS.queuesPerWorker.max
+    const workers = Array.from({ length: Math.ceil(this.#queues.length / most) }, (_, n) =>
+      rowlock.worker({
+        lease: 30_000,
+        poll: 50,
+        maintenance: 100,
+        listen: false,
+        queues: Object.fromEntries(
+          this.#queues.slice(n * most, (n + 1) * most).map((queue) => [queue, { concurrency: 20 }]),
+        ),
+        handlers: handlersOf(ledger, () => {}, 1),
+        logger: { debug() {}, info() {}, warn() {}, error() {} },
+      }),
+    )
+    await Promise.all(workers.map((worker) => worker.start()))
     const { unfinished } = await untilDrained(this.#stage, 120_000)
-    await worker.stop()
+    await Promise.all(workers.map((worker) => worker.stop()))
     await rowlock.close()
     await ledger.close()
     await settle(this.#stage)
