@@ -77,11 +77,14 @@ export class Trial {
     await rowlock.close()
   }
 
-  /** A worker that is no more held them: some had started. A day of history is long over, too. */
+  /**
+   * A worker that is no more held them: some had started. A day of history is long over, too.
+   * Its lease is short: after a crash of the server the reaper waits for one more.
+   */
   async #lose(queue: string): Promise<void> {
     const wants = JSON.stringify([{ queue, limit: 10, kinds: ['quick', 'flaky', 'later'] }])
     const [row] = await this.#stage.sql<{ id: string }>('select gen_random_uuid()::text as id')
-    await this.#stage.sql(`select rowlock.register($1, '1 hour', '{"name": "lost"}')`, [row!.id])
+    await this.#stage.sql(`select rowlock.register($1, '10 s', '{"name": "lost"}')`, [row!.id])
     const [claim] = await this.#stage.sql<{ reply: { claim_id: string; jobs: [string][] } }>(
       'select rowlock.claim($1, $2) as reply',
       [row!.id, wants],
