@@ -96,7 +96,7 @@ begin
          cross join lateral (
                 select w.priority, w.available_at
                   from rowlock.waiting w
-                 where w.queue = v_want.queue and w.kind = l.kind and w.priority < l.priority
+                 where w.queue = v_want.queue and w.kind = l.kind and w.priority < l.priority and w.priority >= -10
                  order by w.priority desc, w.available_at, w.id
                  limit 1) as h
       )
