@@ -144,7 +144,7 @@ async function take(
     })
     job.claimId = reply.claim_id
     same(
-      [row[1], row[2], row[3], row[4], row[5], row[13], row[17]],
+      [row[1], row[2], row[3], row[4], row[5], row[13] ?? null, row[17] ?? 0],
       [job.queue, job.kind, job.priority, job.attempt, job.failures, job.dedupeKey, job.losses],
     )
   }
