@@ -171,7 +171,8 @@ function endedByOwner(claim: Claim, span: Span | undefined, bench: Bench): void 
     }
     return
   }
-  if (ABORTED.includes(outcome)) return
+  // A worker that misses the session says itself that the attempt is lost, whatever its handler goes on to do.
+  if (ABORTED.includes(outcome) || (outcome === 'failed' && wasCutOff(claim))) return
   const said = span?.end !== undefined && span.end.at <= end.at ? span.end.how : undefined
   const words: readonly (How | null | undefined)[] = history.transactional.includes(kind)
     ? ['threw', 'returned', 'aborted', 'snoozed']

@@ -38,6 +38,19 @@ describe('a transactional handler that goes on beside its successor, under a lea
   })
 })
 
+test.each([
+  ['its session was gone', false, []],
+  [
+    'its session lives',
+    true,
+    [BESIDE, 'double_owner: attempt 1 was ended as failed, but its handler had not ended'],
+  ],
+])('a worker may say itself that an attempt failed where %s', (_, lives, words) => {
+  const history = beside(lives)
+  const attempts = history.attempts.map((row) => ({ ...row, outcome: 'failed' }))
+  expect(said({ ...history, attempts })).toEqual(words)
+})
+
 test('whoever died with its worker is excused as ever', () => {
   expect(said({ ...beside(true), ledger: rescued().ledger, leases: rescued().leases })).toEqual([])
 })
