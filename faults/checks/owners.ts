@@ -112,7 +112,7 @@ function mayOverlap(first: Span, second: Span, lives: Lives, bench: Bench): bool
   if (
     late?.end !== undefined &&
     late.end.at < second.start &&
-    outcomes.get(`${second.jobId}/${second.attempt}`)?.outcome === 'lost' &&
+    wasLost(outcomes.get(`${second.jobId}/${second.attempt}`)) &&
     !leases.heldAt(late.workerId, second.start)
   )
     return true
@@ -122,6 +122,11 @@ function mayOverlap(first: Span, second: Span, lives: Lives, bench: Bench): bool
   if (history.deaf.includes(claim.kind) || wasCutOff(claim, second.start)) return true
   if ((deaths.get(first.pid) ?? Number.POSITIVE_INFINITY) <= second.start) return true
   return !leases.heldAt(claim.workerId, second.start)
+}
+
+/** With a worker whose lease was over; one that was to be cancelled is called that. */
+function wasLost(attempt: { readonly outcome: string; readonly cause: string | null } | undefined): boolean {
+  return attempt?.outcome === 'lost' || (attempt?.outcome === 'cancelled' && attempt.cause === 'lease_lost')
 }
 
 /** Its handler's session had ended: whatever it goes on to do cannot commit. */
@@ -141,10 +146,10 @@ function wasClaimed(span: Span, claim: Claim | undefined, { leases, outcomes, vi
     add(`attempt ${attempt} ran in process ${pid}, but process ${owner} had claimed it`)
   }
   if (start < claim.at) add(`attempt ${attempt} started before its claim`)
-  const outcome = outcomes.get(`${jobId}/${attempt}`)?.outcome
+  const ended = outcomes.get(`${jobId}/${attempt}`)
   // A process that was stopped between its last look at the lease and its handler starts late, and is fenced.
-  if (claim.end !== undefined && start > claim.end.at && outcome !== 'lost') {
-    add(`attempt ${attempt} started after its end (${outcome ?? claim.end.to})`)
+  if (claim.end !== undefined && start > claim.end.at && !wasLost(ended)) {
+    add(`attempt ${attempt} started after its end (${ended?.outcome ?? claim.end.to})`)
   }
 }
 

@@ -88,6 +88,8 @@ describe('a handler’s transaction', () => {
   test('in which a statement failed keeps its job while its session and its lease live', async () => {
     const { job, session, pid } = await holding()
     await expect(session.query('select 1 / 0')).rejects.toMatchObject({ code: '22012' })
+    // The error is told before the locks are gone; the next statement comes after that.
+    await expect(session.query('select 1')).rejects.toMatchObject({ code: '25P02' })
     expect(await reap()).toEqual([])
     await verb(db, 'start', [held(job)])
     expect(await reap()).toEqual([])

@@ -51,6 +51,16 @@ test.each([
   expect(said({ ...history, attempts })).toEqual(words)
 })
 
+test.each([
+  ['lost, as it was to be cancelled', 'lease_lost', false],
+  ['cancelled by its own worker', 'cancelled', true],
+])('a handler that was stopped before it began may begin after it was %s: %s', (_, cause, isBad) => {
+  const ledger = [...ran(1, 101, 135, 138, 'aborted'), ...ran(2, 102, 145, 150)]
+  const attempts = [{ jobId: '1', attempt: 1, outcome: 'cancelled', cause }]
+  const words = said(rescued({ ledger, attempts }))
+  expect(words.some((word) => word.endsWith('attempt 1 started after its end (cancelled)'))).toBe(isBad)
+})
+
 test('whoever died with its worker is excused as ever', () => {
   expect(said({ ...beside(true), ledger: rescued().ledger, leases: rescued().leases })).toEqual([])
 })
