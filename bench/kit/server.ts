@@ -36,6 +36,7 @@ export interface BenchServer {
 export const SETTINGS = {
   shared_buffers: '512MB',
   max_wal_size: '8GB',
+  min_wal_size: '2GB',
   checkpoint_timeout: '1h',
   max_connections: 200,
   synchronous_commit: 'on',
@@ -44,6 +45,7 @@ export const SETTINGS = {
   'pg_stat_statements.track_utility': 'on',
 } as const
 
+const WAL_FILES = 128
 const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 
 /** Start a server in a folder of its own. Majors below 18 must have been installed by the tests on that major. */
@@ -62,6 +64,7 @@ export async function startServer({ major = 18, settings = {} }: ServerOptions =
   const admin = new pg.Client({ connectionString: server.url })
   await admin.connect()
   await admin.query('create extension pg_stat_statements')
+  await recycleWal(admin)
   const drop = async (name: string): Promise<void> => {
     await admin.query(`drop database if exists ${pg.escapeIdentifier(name)} with (force)`)
   }
@@ -86,6 +89,17 @@ export async function startServer({ major = 18, settings = {} }: ServerOptions =
       rmSync(folder, { recursive: true, force: true })
     },
   }
+}
+
+/**
+ * A server that has run for a while writes its WAL into files that it used before; a new one makes each of 16 MB first,
+ * during which every commit waits. Make as many as `min_wal_size` keeps, and let a checkpoint set them aside for use.
+ */
+async function recycleWal(admin: pg.Client): Promise<void> {
+  for (let n = 0; n < WAL_FILES; n++) {
+    await admin.query(`select pg_logical_emit_message(false, 'recycled', ''), pg_switch_wal()`)
+  }
+  await admin.query('checkpoint')
 }
 
 function binariesOf(major: number): { binaries?: string } {

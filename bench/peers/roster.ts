@@ -15,6 +15,7 @@ export const ROSTER: readonly Entry[] = [
   { name: 'rowlock-loop', on: 'postgres' },
   { name: 'rowlock-default', on: 'postgres', share: 0.3 },
   { name: 'graphile', on: 'postgres' },
+  { name: 'graphile-large-queue', on: 'postgres' },
   { name: 'graphile-default', on: 'postgres', share: 0.05 },
   { name: 'pg-boss', on: 'postgres' },
   { name: 'pg-boss-work', on: 'postgres' },

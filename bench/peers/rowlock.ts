@@ -3,7 +3,7 @@
 import { rowlockPeer } from './rowlock-worker.ts'
 
 export const peer = rowlockPeer({
-  configuration: 'A worker with concurrency 500 and prefetch 100; history is kept for 7 days, the default.',
-  concurrency: 500,
+  configuration: 'A worker with concurrency 1,000 and prefetch 100; history is kept for 7 days, the default.',
+  concurrency: 1000,
   prefetch: 100,
 })

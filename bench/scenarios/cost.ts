@@ -9,7 +9,14 @@ import { entries } from '../peers/roster.ts'
 
 const OURS = 'rowlock'
 const MAIN = ['rowlock', 'rowlock-no-history', 'graphile', 'pg-boss']
-const MORE = ['rowlock-default', 'graphile-default', 'pg-boss-work', 'bullmq-postgres', 'bullmq-redis']
+const MORE = [
+  'graphile-large-queue',
+  'rowlock-default',
+  'graphile-default',
+  'pg-boss-work',
+  'bullmq-postgres',
+  'bullmq-redis',
+]
 
 async function run(bench: Bench): Promise<ScenarioResult> {
   const jobs = bench.quick ? 20_000 : 100_000

@@ -19,7 +19,14 @@ import { type Entry, entries } from '../peers/roster.ts'
 
 const OURS = 'rowlock'
 const MAIN = ['rowlock', 'rowlock-no-history', 'server-loop', 'graphile', 'pg-boss', 'bullmq-redis']
-const FAST = [...MAIN, 'rowlock-loop', 'pg-boss-work', 'bullmq-redis-aof', 'bullmq-postgres']
+const FAST = [
+  ...MAIN,
+  'graphile-large-queue',
+  'rowlock-loop',
+  'pg-boss-work',
+  'bullmq-redis-aof',
+  'bullmq-postgres',
+]
 const AS_THEY_COME = ['rowlock', 'graphile', 'pg-boss', 'bullmq-redis', 'bullmq-postgres'].map(
   (name) => `${name}-default`,
 )
@@ -33,7 +40,13 @@ const BOUNDS: readonly (readonly [ours: string, theirs: string, atLeast: number,
   ['rowlock-no-history', 'graphile', 3.5],
   ['rowlock', 'server-loop', 0.85, true],
 ]
-const REPORTED = ['rowlock-loop', 'pg-boss-work', 'bullmq-redis-aof', 'bullmq-postgres'] as const
+const REPORTED = [
+  'graphile-large-queue',
+  'rowlock-loop',
+  'pg-boss-work',
+  'bullmq-redis-aof',
+  'bullmq-postgres',
+] as const
 
 async function measure(
   bench: Bench,
@@ -128,6 +141,6 @@ export const scenario: Scenario = {
     'to work, which is timed from its first statement until no job is left that is not finished, as a look at the ' +
     'tables says. Handlers do nothing. `rowlock`, `graphile`, `pg-boss` and `bullmq-redis` are each in the fastest ' +
     'configuration that their documentation has; names in `-default` are as they come. Slow ones get fewer jobs; all ' +
-    'figures are per job. Dead tuples are updates and deletes. graphile keeps no history, `rowlock` and `pg-boss` do.',
+    'figures are per job. `graphile-large-queue` is faster than its documentation knows. Dead tuples are updates and deletes. graphile keeps no history, `rowlock` and `pg-boss` do.',
   run,
 }

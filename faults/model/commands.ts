@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { type ClaimOutcome, claimOutcomes, type Want } from './claim.ts'
+import { type ClaimedRows, rowsOf } from './claim-reply.ts'
 import { finish, pairOf, staleOf, start, transact } from './endings.ts'
 import type { ModelDatabase, NewJob } from './queue.ts'
 import type { RealDatabase } from './real.ts'
@@ -103,8 +104,7 @@ async function claimNow(
 const sorted = (ids: readonly string[]) => [...ids].sort().join()
 
 /** What a claim answers, as far as it is looked at. */
-interface ClaimReply {
-  readonly jobs: readonly (readonly unknown[])[]
+interface ClaimReply extends ClaimedRows {
   readonly claim_id: string
   readonly alone: boolean
   readonly next_due: number | null
@@ -118,7 +118,8 @@ async function take(
   reply: ClaimReply,
   outcomes: readonly ClaimOutcome[],
 ): Promise<void> {
-  const ids = reply.jobs.map(([id]) => String(id)).sort()
+  const rows = rowsOf(reply)
+  const ids = rows.map(([id]) => String(id)).sort()
   // The answer does not say who was too late: of the heads of the same age the claim went to either first.
   const gone = await real.notWaiting(outcomes.flatMap(({ expired }) => expired))
   const found = outcomes.find(
@@ -134,7 +135,7 @@ async function take(
   for (const id of found.expired) model.endWaiting(model.jobs.get(id)!, null, 'expired')
   for (const id of found.taken) {
     const job = model.jobs.get(id)!
-    const row = reply.jobs.find(([taken]) => taken === id)!
+    const row = rows.find(([taken]) => taken === id)!
     Object.assign(job, {
       state: 'running',
       attempt: job.attempt + 1,
@@ -144,7 +145,7 @@ async function take(
     })
     job.claimId = reply.claim_id
     same(
-      [row[1], row[2], row[3], row[4], row[5], row[13] ?? null, row[17] ?? 0],
+      [row[1], row[2], row[3], row[4], row[5], row[13], row[17]],
       [job.queue, job.kind, job.priority, job.attempt, job.failures, job.dedupeKey, job.losses],
     )
   }

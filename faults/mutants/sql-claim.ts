@@ -13,8 +13,8 @@ const SPARSE = [
   ['retried_from', 'a job that it retries'],
   ['expires_at', 'an end'],
 ] as const
-const SPARSE_LIST = `g.timeout, g.max_attempts, g.tenant_id, g.dedupe_key, g.idempotency_key, g.metadata,
-                      g.retried_from, g.expires_at) = 0`
+const SPARSE_LIST = `w.timeout, w.max_attempts, w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata,
+                  w.retried_from, w.expires_at) = 0`
 const tells = (what: string) =>
   engine('claim-row', `a claim tells of a job that has ${what} that and no more`)
 
@@ -142,14 +142,14 @@ export const CLAIM_GUARDS = [
     ['suspects can be passed by', 'v_want.alone is not false and exists', 'exists', MODEL],
     [
       'priority comes before age',
-      'order by priority desc, available_at',
-      'order by available_at',
+      'order by l.priority desc, l.available_at',
+      'order by l.available_at',
       engine('claim', 'lines higher priority comes first, whatever its age'),
     ],
     [
       'among kinds the older head comes first',
-      'order by priority desc, available_at',
-      'order by priority desc',
+      'order by l.priority desc, l.available_at',
+      'order by l.priority desc',
       engine('claim', 'lines among kinds of one priority the one whose head has waited longest comes first'),
     ],
     [
@@ -160,14 +160,16 @@ export const CLAIM_GUARDS = [
     ],
     [
       'a look hops among lines of its own kind',
-      'w.queue = v_want.queue and w.kind = l.kind and w.priority < l.priority',
-      'w.queue = v_want.queue and w.priority < l.priority',
+      `w.queue = v_want.queue and w.kind = l.kind
+                           and w.priority < l.priority`,
+      `w.queue = v_want.queue
+                           and w.priority < l.priority`,
       engine('claim', 'bounds a scheduled job is not taken before its time, and next_due says when that is'),
     ],
     [
       'from its frontier a claim looks at each priority',
-      'generate_series(10, -10, -1)',
-      'generate_series(9, -10, -1)',
+      'and w.priority < l.priority and w.priority > coalesce(f.priority, -11)',
+      'and w.priority < l.priority and f.priority is null',
       engine('claim', 'lines every priority of a kind is seen from a frontier'),
     ],
     ['a paused queue is not claimed', 'q.paused_at is not null)', 'false)', MODEL],
@@ -182,9 +184,8 @@ export const CLAIM_GUARDS = [
     ],
     [
       'a line begins at its frontier',
-      `and (w.available_at, w.id) >= (v_line.from_at, v_line.from_id)
-                   and w.losses < 2`,
-      'and w.losses < 2',
+      'and (w.available_at, w.id) >= (f.at, f.id)',
+      '',
       engine('claim', 'bounds the frontier is where a line is looked at from, by instant and then by id'),
     ],
     [
@@ -240,13 +241,24 @@ export const CLAIM_GUARDS = [
       'p_worker_id and false',
       faults('guards', 'a claim lowers the flag of a queue that yields, and keeps the others up'),
     ],
-    ['a claim tells of losses', 'when g.losses = 0 and num_nonnulls', 'when num_nonnulls', tells('a loss')],
+    [
+      'a claim tells of losses',
+      'w.losses = 0 and w.input is not null',
+      'w.input is not null',
+      tells('a loss'),
+    ],
+    [
+      'a claim tells that an input lies elsewhere',
+      'w.losses = 0 and w.input is not null',
+      'w.losses = 0',
+      tells('an input elsewhere'),
+    ],
     ...SPARSE.map(
       ([column, what]) =>
         [
           `a claim tells of ${what}`,
           SPARSE_LIST,
-          SPARSE_LIST.replace(`g.${column}`, 'null::text'),
+          SPARSE_LIST.replace(`w.${column}`, 'null::text'),
           tells(what),
         ] as const,
     ),

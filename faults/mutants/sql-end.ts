@@ -24,7 +24,7 @@ export const END_GUARDS = [
     ],
     [
       'a queue without history keeps none of the done',
-      `     where coalesce(q.retention_days, 7) > 0
+      `     where g.retention_days > 0
 `,
       '',
       engine(
@@ -34,17 +34,38 @@ export const END_GUARDS = [
     ],
     [
       'history has the class of its queue',
-      `coalesce(q.retention_days, 7), 'done'`,
+      `g.retention_days, 'done'`,
       `7, 'done'`,
       engine('history', 'a retention class holds for the jobs that end from now on'),
     ],
     [
       'a queue without history keeps no input of the done',
-      'q.name = g.queue and q.retention_days = 0',
+      'g.input is null and g.retention_days = 0',
       'false',
       faults(
         'guards',
         'an end in a queue without history keeps the input of a dead letter, and of nothing else',
+      ),
+    ],
+    [
+      'jobs that are completed together are of one queue',
+      'and (g.queue is null or r.queue = g.queue)',
+      '',
+      engine('alike', 'completed together jobs of another claim or another queue stay where they are'),
+    ],
+    [
+      'jobs that are completed together have the class of their queue',
+      'coalesce(q.retention_days, 7)\n      from jsonb_to_recordset',
+      '7\n      from jsonb_to_recordset',
+      engine('alike', 'completed together history is kept for 30 days where its queue says 30'),
+    ],
+    [
+      'jobs are completed in the order of their ids',
+      '     order by id\n  ), gone',
+      '  ), gone',
+      engine(
+        'alike',
+        'completed together rows are locked in the order of ids, whatever the order of the groups',
       ),
     ],
     [

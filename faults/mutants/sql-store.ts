@@ -44,6 +44,20 @@ export const STORE_GUARDS = [
       faults('guards', 'expire passes by what somebody holds, and stops at its limit'),
     ],
   ]),
+  ...guardsOf('store_alike', [
+    [
+      'ids of jobs that are alike stand in their order',
+      'array_agg(s.id order by s.id)',
+      'array_agg(s.id order by s.id desc)',
+      engine('alike', 'put in together jobs that share nothing more are stored as one by one'),
+    ],
+    [
+      'jobs that are alike have their delay',
+      'v_now + j.delay, v_now)',
+      'v_now)',
+      engine('alike', 'put in together jobs that share a delay are stored as one by one'),
+    ],
+  ]),
   ...guardsOf('store', [
     [
       'ids stand in the order of the jobs',

@@ -7,15 +7,14 @@ export interface Want {
   readonly queue: string
   readonly limit: number
   readonly kinds: readonly string[]
-  /** Where the frontier stands; a line that is not named is looked at from its beginning. */
-  readonly from?: readonly LinePosition[]
+  /** Where the frontier stands, by kind; a line that is not named is looked at from its beginning. */
+  readonly from?: Readonly<Record<string, readonly LinePosition[]>>
   /** Whether a job that must run alone is welcome. Default true. */
   readonly alone?: boolean
 }
 
-/** A place in a line. */
+/** A place in the line of a kind and a priority. */
 export interface LinePosition {
-  readonly kind: string
   readonly priority: number
   /** `available_at`, as an ISO string. */
   readonly at: string
@@ -63,6 +62,7 @@ export interface Claim {
   readonly lookedMs: number
 }
 
+/** A job with something that few have. */
 type Row = [
   string,
   string,
@@ -74,20 +74,33 @@ type Row = [
   boolean,
   number,
   number,
-  // From here on only where one of them is there.
-  (number | null)?,
-  (number | null)?,
-  (string | null)?,
-  (string | null)?,
-  (string | null)?,
-  (Record<string, unknown> | null)?,
-  (string | null)?,
-  number?,
-  (number | null)?,
+  number | null,
+  number | null,
+  string | null,
+  string | null,
+  string | null,
+  Record<string, unknown> | null,
+  string | null,
+  number,
+  number | null,
 ]
+
+/** Jobs that have nothing but what every job has, by what they share. The lists are SQL arrays as text: `{1,2}`. */
+interface Alike {
+  readonly queue: string
+  readonly kind: string
+  readonly priority: number
+  readonly attempt: number
+  readonly failures: number
+  readonly ids: string
+  readonly available_at: string
+  readonly enqueued_at: string
+  readonly inputs: readonly unknown[]
+}
 
 interface Reply {
   readonly jobs: readonly Row[]
+  readonly alike: readonly Alike[]
   readonly claim_id: string
   readonly alone: boolean
   readonly found: Record<string, number>
@@ -118,8 +131,10 @@ export async function claim(
     [workerId, JSON.stringify(wants), sleepingMs === null ? null : String(sleepingMs)],
     { timeoutMs },
   )
+  const jobs = reply.jobs.map((row) => read(row, reply.claim_id, askedAt))
+  for (const alike of reply.alike) readAlike(alike, reply.claim_id, jobs)
   return {
-    jobs: reply.jobs.map((row) => read(row, reply.claim_id, askedAt)).sort(byOrder),
+    jobs: jobs.sort(byOrder),
     alone: reply.alone,
     found: reply.found,
     nowMs: reply.now,
@@ -131,7 +146,7 @@ export async function claim(
 }
 
 function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
-  const mayWaitMs = row[18] ?? null
+  const mayWaitMs = row[18]
   return {
     id: row[0],
     claimId,
@@ -144,17 +159,54 @@ function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
     isLarge: row[7],
     availableAtMs: row[8],
     enqueuedAtMs: row[9],
-    timeoutMs: row[10] ?? null,
-    maxAttempts: row[11] ?? null,
-    tenantId: row[12] ?? null,
-    dedupeKey: row[13] ?? null,
-    idempotencyKey: row[14] ?? null,
-    metadata: row[15] ?? null,
-    retriedFrom: row[16] ?? null,
-    losses: row[17] ?? 0,
+    timeoutMs: row[10],
+    maxAttempts: row[11],
+    tenantId: row[12],
+    dedupeKey: row[13],
+    idempotencyKey: row[14],
+    metadata: row[15],
+    retriedFrom: row[16],
+    losses: row[17],
     expiresAt: mayWaitMs === null ? null : askedAt + mayWaitMs,
   }
 }
+
+function readAlike(alike: Alike, claimId: string, into: ClaimedJob[]): void {
+  const { queue, kind, priority, attempt, failures, inputs } = alike
+  const ids = listOf(alike.ids)
+  const availableAt = listOf(alike.available_at)
+  const enqueuedAt = listOf(alike.enqueued_at)
+  for (let n = 0; n < ids.length; n++) {
+    into.push({
+      id: ids[n]!,
+      claimId,
+      queue,
+      kind,
+      priority,
+      attempt,
+      failures,
+      input: inputs[n],
+      isLarge: false,
+      availableAtMs: msOf(availableAt[n]!),
+      enqueuedAtMs: msOf(enqueuedAt[n]!),
+      timeoutMs: null,
+      maxAttempts: null,
+      tenantId: null,
+      dedupeKey: null,
+      idempotencyKey: null,
+      metadata: null,
+      retriedFrom: null,
+      losses: 0,
+      expiresAt: null,
+    })
+  }
+}
+
+/** The elements of an SQL array of numbers. */
+const listOf = (text: string): string[] => text.slice(1, -1).split(',')
+
+/** Of an instant that is infinite there is no number: as the fields of a row, it is null. */
+const msOf = (text: string): number => (text === 'NULL' ? (null as unknown as number) : Number(text))
 
 /** The server moves the rows of a batch in no order; handlers start in that of the lines. */
 function byOrder(a: ClaimedJob, b: ClaimedJob): number {

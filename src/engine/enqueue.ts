@@ -128,6 +128,7 @@ export async function storeBatch(
   const wires: Wire[] = []
   let keyed = false
   let large = false
+  let alike = true
   for (let index = 0; index < requests.length; index++) {
     const request = requests[index]!
     try {
@@ -135,7 +136,8 @@ export async function storeBatch(
       const known = wire instanceof Promise ? await wire : wire
       wires.push(known)
       keyed ||= known.keyed
-      large ||= known.inputBytes > LIMITS.inlineInputBytes.max || EXPONENT.test(known.job)
+      large ||= known.inputBytes > LIMITS.inlineInputBytes.max || EXPONENT.test(known.input)
+      alike &&= known.settings === wires[0]!.settings
     } catch (error) {
       throw withIndex(error, index)
     }
@@ -145,11 +147,9 @@ export async function storeBatch(
   // Jobs beyond the bytes of one statement go in the next; such a batch runs inside a transaction.
   const statement = async (through: Queryable | undefined): Promise<void> => {
     const end = endOfStatement(wires, done)
-    const text = `[${wires
-      .slice(done, end)
-      .map(({ job }) => job)
-      .join(',')}]`
-    results.push(...(await store(database, through, text, keyed, large)))
+    const part = end === wires.length && done === 0 ? wires : wires.slice(done, end)
+    const verb = alike && !keyed && !large ? alikeOf(part) : eachOf(part, keyed, large)
+    results.push(...(await store(database, through, verb)))
     done = end
   }
   if (endOfStatement(wires, 0) === wires.length) {
@@ -167,21 +167,36 @@ export async function storeBatch(
   return results
 }
 
+/** One call of SQL. */
+type Call = readonly [name: string, args: string, values: string[]]
+
+/** Jobs that differ in nothing but their inputs. */
+function alikeOf(wires: readonly Wire[]): Call {
+  let inputs = ''
+  for (const { input } of wires) inputs += inputs === '' ? input : `,${input}`
+  return ['store_alike', '$1::text::jsonb, $2::text::jsonb', [wires[0]!.settings, `[${inputs}]`]]
+}
+
+function eachOf(wires: readonly Wire[], keyed: boolean, large: boolean): Call {
+  const jobs = `[${wires.map(({ job }) => job).join(',')}]`
+  return [
+    'store',
+    '$1::text::jsonb, $2::text::boolean, $3::text::boolean',
+    [jobs, String(keyed), String(large)],
+  ]
+}
+
 async function store(
   database: Database,
   queryable: Queryable | undefined,
-  jobs: string,
-  keyed: boolean,
-  large: boolean,
+  [name, args, values]: Call,
 ): Promise<Enqueued[]> {
-  const args = '$1::text::jsonb, $2::text::boolean, $3::text::boolean'
-  const values = [jobs, String(keyed), String(large)]
   const reply =
     queryable === undefined
-      ? await database.call<Reply>('store', args, values, { write: 'enqueue' })
-      : await database.callOn<Reply>(queryable, 'store', args, values)
-  const existing = new Set(reply.existing)
-  return reply.ids.map((id, index) => ({ id, created: !existing.has(index) }))
+      ? await database.call<Reply>(name, args, values, { write: 'enqueue' })
+      : await database.callOn<Reply>(queryable, name, args, values)
+  const existing = reply.existing.length === 0 ? undefined : new Set(reply.existing)
+  return reply.ids.map((id, index) => ({ id, created: existing === undefined || !existing.has(index) }))
 }
 
 interface Reply {

@@ -7,7 +7,7 @@ interface Ended {
   readonly claim_id: string
   /** Which attempt ends; asked for when an answer was lost, not sent. */
   readonly attempt: number
-  /** For the worker's own figures; not sent. */
+  /** Sent with jobs that are completed together. */
   readonly queue?: string
   readonly ran_ms?: number
 }
@@ -48,13 +48,47 @@ export function finish(
 /** Rows of one table are locked in id order, so each verb's jobs are sorted. */
 export function outcomesJson(outcomes: readonly Outcome[]): string {
   const byVerb = new Map<string, string[]>()
+  const alike = new Map<string, Together>()
   for (const outcome of [...outcomes].sort(byId)) {
+    if (outcome.verb === 'complete' && outcome.queue !== undefined && outcome.result === undefined) {
+      addTo(alike, outcome, outcome.queue)
+      continue
+    }
     const text = outcome.verb === 'complete' ? completedJson(outcome) : endedJson(outcome)
     const known = byVerb.get(outcome.verb)
     if (known) known.push(text)
     else byVerb.set(outcome.verb, [text])
   }
+  if (alike.size > 0) {
+    const groups = [...alike.values()].map(togetherJson)
+    byVerb.set('complete', groups.concat(byVerb.get('complete') ?? []))
+  }
   return `{${[...byVerb].map(([verb, jobs]) => `"${verb}":[${jobs.join(',')}]`).join(',')}}`
+}
+
+/** Jobs of one claim and one queue that have no result. */
+interface Together {
+  readonly claimId: string
+  readonly queue: string
+  readonly ids: string[]
+  readonly ranEach: (number | 'NULL')[]
+}
+
+function addTo(alike: Map<string, Together>, { id, claim_id, ran_ms }: Ended, queue: string): void {
+  const key = claim_id + queue
+  let together = alike.get(key)
+  if (together === undefined) {
+    together = { claimId: claim_id, queue, ids: [], ranEach: [] }
+    alike.set(key, together)
+  }
+  together.ids.push(id)
+  together.ranEach.push(ran_ms ?? 'NULL')
+}
+
+/** The lists are SQL arrays as text, which are read faster than those of JSON. */
+function togetherJson({ claimId, queue, ids, ranEach }: Together): string {
+  const name = JSON.stringify(queue)
+  return `{"claim_id":"${claimId}","queue":${name},"ids":"{${ids.join()}}","ran_each":"{${ranEach.join()}}"}`
 }
 
 /** The common case, in which nothing needs escaping; a result is JSON already. */

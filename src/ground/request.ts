@@ -4,6 +4,7 @@ import { types } from 'node:util'
 import { durationMs, intervalText } from './duration.ts'
 import { RowlockError } from './errors.ts'
 import {
+  type AnyJob,
   type AnyRequest,
   checkPriority,
   checkRetry,
@@ -11,7 +12,7 @@ import {
   type EnqueueOptions,
   isJobDefinition,
 } from './job.ts'
-import { toStorableJson } from './json.ts'
+import { type StorableJson, toStorableJson } from './json.ts'
 import { LIMITS } from './limits.ts'
 import { checkKey, checkQueue, checkTenant } from './names.ts'
 import { checkOptions } from './nearest.ts'
@@ -20,15 +21,32 @@ import { show } from './show.ts'
 import { issuesText, type Verdict, validate } from './validate.ts'
 
 /** One job as SQL takes it. */
-export interface Wire {
-  /** The text of one JSON object. */
-  readonly job: string
-  /** Its size in UTF-8. */
-  readonly bytes: number
-  /** The size of the input alone: a large one is written to a table of its own. */
+export class Wire {
+  /** Everything but the input: the text of one JSON object. Jobs with the same one differ in their inputs alone. */
+  readonly settings: string
+  /** The input's JSON. */
+  readonly input: string
+  /** The size of the input in UTF-8: a large one is written to a table of its own. */
   readonly inputBytes: number
   /** Does it have a dedupe key? */
   readonly keyed: boolean
+
+  constructor(settings: string, { json, bytes }: StorableJson, keyed: boolean) {
+    this.settings = settings
+    this.input = json
+    this.inputBytes = bytes
+    this.keyed = keyed
+  }
+
+  /** The text of one JSON object. */
+  get job(): string {
+    return `${this.settings.slice(0, -1)},"input":${this.input}}`
+  }
+
+  /** The size of that text in UTF-8. */
+  get bytes(): number {
+    return Buffer.byteLength(this.settings) + this.inputBytes + ',"input":'.length
+  }
 }
 
 const KNOWN: readonly (keyof EnqueueOptions)[] = [
@@ -48,15 +66,16 @@ const KNOWN: readonly (keyof EnqueueOptions)[] = [
 const INPUT = { maxBytes: LIMITS.inputBytes.max, what: 'input' } as const
 const METADATA = { maxBytes: LIMITS.metadataBytes.max, what: 'metadata' } as const
 const YEAR_1 = Date.parse('0001-01-01T00:00:00Z')
-const NONE: EnqueueOptions = Object.freeze({})
+/** Settings of jobs that are enqueued without options: they are the definition's, which never changes. */
+const plain = new WeakMap<AnyJob, string>()
 
 /**
  * Write a request as SQL takes it. What is stored is the JSON of what the caller passed, after the validator accepted
  * that JSON: the validator sees what the handler's will see, and its output is not stored.
  *
- * Shape: `{"kind","queue","input","priority","delay","available_at","expires_at","expires_in","tenant_id","dedupe_key",
- * "idempotency_key","max_attempts","backoff","timeout","metadata"}`, as rowlock.enqueue_many takes it: spans of time
- * are intervals (`"30s"`), instants ISO 8601; what nobody set is left out.
+ * Shape: `{"kind","queue","priority","delay","available_at","expires_at","expires_in","tenant_id","dedupe_key",
+ * "idempotency_key","max_attempts","backoff","timeout","metadata","input"}`, as rowlock.enqueue_many takes it: spans of
+ * time are intervals (`"30s"`), instants ISO 8601; what nobody set is left out.
  * Returns at once when the job has no schema or one that answers at once, and a promise otherwise.
  * Errors: INVALID_OPTION, INPUT_NOT_STORABLE, INPUT_TOO_LARGE, INPUT_REFUSED with `issues`; thrown, or by the promise.
  */
@@ -65,20 +84,11 @@ export function toWire(request: AnyRequest): Wire | Promise<Wire> {
     const message = `A job must be one that defineJob made, or what its with() returns; got ${show(request)}.`
     throw new RowlockError('INVALID_OPTION', message, { path: 'job' })
   }
-  const { definition, input, options = NONE } = request
-  checkOptions(options, KNOWN, 'enqueue')
-  const queue = options.queue === undefined ? definition.queue : checkQueue(options.queue)
-  const head = `{"kind":${JSON.stringify(definition.kind)},"queue":${JSON.stringify(queue)},"input":`
-  const tail = `${settings(request)}}`
-  const { json, bytes } = toStorableJson(input, INPUT)
-  const wire = {
-    job: head + json + tail,
-    bytes: bytes + Buffer.byteLength(head) + Buffer.byteLength(tail),
-    inputBytes: bytes,
-    keyed: options.dedupeKey !== undefined,
-  }
+  const { definition, options } = request
+  const settings = options === undefined ? plainSettings(definition) : settingsJson(definition, options)
+  const wire = new Wire(settings, toStorableJson(request.input, INPUT), options?.dedupeKey !== undefined)
   if (definition.input === undefined) return wire
-  const verdict = validate(definition.input, JSON.parse(json))
+  const verdict = validate(definition.input, JSON.parse(wire.input))
   if (!(verdict instanceof Promise)) return accepted(definition.kind, verdict, wire)
   return verdict.then((late) => accepted(definition.kind, late, wire))
 }
@@ -90,15 +100,28 @@ function accepted(kind: string, verdict: Verdict<unknown>, wire: Wire): Wire {
   throw new RowlockError('INPUT_REFUSED', message, { issues, ...(thrown !== undefined && { cause: thrown }) })
 }
 
-/** Everything but kind, queue and input, each field with its comma in front. */
-function settings({ definition, options = NONE }: AnyRequest): string {
+function plainSettings(definition: AnyJob): string {
+  let settings = plain.get(definition)
+  if (settings === undefined) {
+    settings = settingsJson(definition, {})
+    // That of another copy of the package may not be frozen.
+    if (Object.isFrozen(definition)) plain.set(definition, settings)
+  }
+  return settings
+}
+
+/** Everything but the input. */
+function settingsJson(definition: AnyJob, options: EnqueueOptions): string {
+  checkOptions(options, KNOWN, 'enqueue')
   refuseBoth(options, 'delay', 'availableAt')
   refuseBoth(options, 'expiresAt', 'expiresIn')
+  const queue = options.queue === undefined ? definition.queue : checkQueue(options.queue)
   const { priority, delay, availableAt, expiresAt, expiresIn, tenantId, dedupeKey, idempotencyKey } = options
   const { maxAttempts = definition.maxAttempts, backoff = definition.backoff } = checkRetry(options.retry)
   const { timeout, metadata } = options
   const timeoutMs = timeout === undefined ? definition.timeoutMs : checkTimeout(timeout)
   return (
+    `{"kind":${JSON.stringify(definition.kind)},"queue":${JSON.stringify(queue)}` +
     field('priority', priority === undefined ? definition.priority : priority, checkPriority) +
     field('delay', delay, (value) => intervalText(durationMs(value, { name: 'delay' }))) +
     field('available_at', availableAt, (value) => instant(value, 'availableAt')) +
@@ -110,7 +133,8 @@ function settings({ definition, options = NONE }: AnyRequest): string {
     field('max_attempts', maxAttempts) +
     field('backoff', backoff) +
     field('timeout', timeoutMs, intervalText) +
-    (metadata === undefined ? '' : `,"metadata":${metadataJson(metadata)}`)
+    (metadata === undefined ? '' : `,"metadata":${metadataJson(metadata)}`) +
+    '}'
   )
 }
 

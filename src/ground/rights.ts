@@ -27,7 +27,16 @@ const READS = [
 export const RIGHTS = {
   producer: {
     does: 'enqueues',
-    functions: ['enqueue', 'enqueue_many', 'store', 'begin_import', 'import_jobs', 'end_import', 'now'],
+    functions: [
+      'enqueue',
+      'enqueue_many',
+      'store',
+      'store_alike',
+      'begin_import',
+      'import_jobs',
+      'end_import',
+      'now',
+    ],
     reads: [],
   },
   worker: {

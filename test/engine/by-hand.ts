@@ -1,6 +1,7 @@
 // Plays workers by hand: the SQL verbs as a test calls them, and looks at whole tables.
 
 import { randomUUID } from 'node:crypto'
+import { type ClaimedRows, rowsOf } from '../../faults/model/claim-reply.ts'
 import type { TestRowlock } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
@@ -42,7 +43,8 @@ export interface Want {
   readonly queue?: string
   readonly limit?: number
   readonly kinds?: readonly string[]
-  readonly from?: readonly { kind: string; priority: number; at: string; id: string }[]
+  /** By kind. */
+  readonly from?: Readonly<Record<string, readonly { priority: number; at: string; id: string }[]>>
   readonly alone?: boolean
 }
 
@@ -71,8 +73,8 @@ export async function register(db: TestRowlock, lease = '1 hour'): Promise<Hand>
 }
 
 /** The jobs in the order of their lines; the server moves the rows of a batch in none. */
-function readClaim(reply: Row): Reply {
-  const jobs: (Taken & { at: number })[] = reply.jobs.map((row: Row[]) => ({
+function readClaim(reply: Row & ClaimedRows): Reply {
+  const jobs: (Taken & { at: number })[] = rowsOf(reply).map((row) => ({
     id: row[0],
     claim_id: reply.claim_id,
     queue: row[1],
@@ -82,7 +84,7 @@ function readClaim(reply: Row): Reply {
     failures: row[5],
     input: row[6],
     at: row[8],
-    losses: row[17] ?? 0,
+    losses: row[17],
   }))
   jobs.sort((a, b) => b.priority - a.priority || a.at - b.at || Number(a.id) - Number(b.id))
   return { ...reply, jobs, ids: jobs.map(({ id }) => id) }

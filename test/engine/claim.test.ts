@@ -76,7 +76,7 @@ describe('lines', () => {
 
   test.each([
     ['the beginning', undefined],
-    ['a frontier', [{ kind: 'k', priority: 0, at: ago(50), id: '0' }]],
+    ['a frontier', { k: [{ priority: 0, at: ago(50), id: '0' }] }],
   ])('every priority of a kind is seen from %s', async (_, from) => {
     const priorities = Array.from({ length: 21 }, (_, n) => n - 10)
     await enqueueMany(db, [
@@ -177,7 +177,7 @@ describe('bounds', () => {
       { available_at: ago(10) },
       { available_at: ago(99), priority: 3 },
     ])
-    const from = [{ kind: 'k', priority: 0, at, id: ids[2]! }]
+    const from = { k: [{ priority: 0, at, id: ids[2]! }] }
     // A line that is not named is looked at from its beginning.
     expect((await hand.claim({ from })).ids).toEqual([ids[4], ids[2], ids[3]])
     expect((await hand.claim({ from })).ids).toEqual([])
@@ -186,7 +186,7 @@ describe('bounds', () => {
 
   test('what stands before the frontier is no reason to look again', async () => {
     const { ids } = await enqueueMany(db, [{ available_at: ago(99) }, { delay: '1 hour' }])
-    const from = [{ kind: 'k', priority: 0, at: ago(50), id: '0' }]
+    const from = { k: [{ priority: 0, at: ago(50), id: '0' }] }
     const reply = await hand.claim({ from })
     expect(reply.ids).toEqual([])
     const dueAt = await db.value<Date>('select available_at from rowlock.waiting where id = $1', [ids[1]])

@@ -268,8 +268,11 @@ const TWINS: readonly (readonly [
     'the delete of a claim',
     'claim',
     `delete from rowlock.waiting w where w.ctid = any (v_tids)
-      returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now`,
-    `select w.*, least(w.attempt, 2147483646) + 1 as attempt_now
+      returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now,
+                w.losses = 0 and w.input is not null and num_nonnulls(
+                  w.timeout, w.max_attempts, w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata,
+                  w.retried_from, w.expires_at) = 0 as is_bare`,
+    `select w.*, least(w.attempt, 2147483646) + 1 as attempt_now, false as is_bare
        from rowlock.waiting w where w.ctid = any (v_tids)`,
     async () => {
       const hand = await register(db)
@@ -284,7 +287,7 @@ const TWINS: readonly (readonly [
   [
     'the history that complete writes',
     'complete',
-    'where coalesce(q.retention_days, 7) > 0',
+    'where g.retention_days > 0',
     'where false',
     ONE,
     ['lost'],

@@ -52,7 +52,7 @@ const blocksOfClaim = () => blocks('select rowlock.claim($1, $2)', [hand.id, wan
  */
 async function work(jobs: number, { on = false } = {}): Promise<{ p95: number; perSecond: number }> {
   const times: number[] = []
-  let from: NonNullable<Want['from']> = []
+  let from: NonNullable<Want['from']> = {}
   const began = performance.now()
   for (let done = 0; done < jobs; done += BATCH) {
     const before = performance.now()
@@ -63,7 +63,7 @@ async function work(jobs: number, { on = false } = {}): Promise<{ p95: number; p
       const [last] = await db.sql(
         `select r.id::text, r.available_at from rowlock.running r order by r.available_at desc, r.id desc limit 1`,
       )
-      from = [{ kind: 'k', priority: 0, at: last.available_at.toISOString(), id: last.id }]
+      from = { k: [{ priority: 0, at: last.available_at.toISOString(), id: last.id }] }
     }
     await verb(
       db,

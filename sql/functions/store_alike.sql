@@ -1,0 +1,43 @@
+-- Put jobs in that differ in nothing but their inputs: what store does, at two thirds of its cost, since what they
+-- share is read once. For jobs without dedupe keys whose inputs are small. Internal.
+--
+-- p_job: as one job of enqueue_many, without input. p_inputs: [input …].
+-- Returns: as store.
+create or replace function rowlock.store_alike(p_job jsonb, p_inputs jsonb) returns json
+language plpgsql volatile security definer
+set search_path = pg_catalog, pg_temp
+set jit = off
+as $rowlock$
+declare
+  v_now timestamptz := rowlock.now();
+  v_job record;
+  v_ids bigint[];
+begin
+  perform rowlock.commit_durably();
+  select j.kind, coalesce(j.queue, 'default') as queue, coalesce(j.priority, 0)::smallint as priority,
+         coalesce(j.available_at, v_now + j.delay, v_now) as available_at,
+         coalesce(j.expires_at, v_now + j.expires_in) as expires_at, j.tenant_id, j.idempotency_key,
+         j.max_attempts::smallint as max_attempts, j.backoff, j.timeout, j.metadata
+    into v_job
+    -- numeric, since the JSON of some languages writes 5 as 5.0
+    from jsonb_to_record(p_job) as j (
+           kind text, queue text, priority numeric, delay interval, available_at timestamptz, expires_at timestamptz,
+           expires_in interval, tenant_id text, idempotency_key text, max_attempts numeric, backoff jsonb,
+           timeout interval, metadata jsonb);
+  with stored as (
+    insert into rowlock.waiting as w (
+      id, available_at, enqueued_at, expires_at, timeout, priority, max_attempts, queue, kind, tenant_id,
+      idempotency_key, backoff, metadata, input)
+    select nextval('rowlock.job_id'), v_job.available_at, v_now, v_job.expires_at, v_job.timeout, v_job.priority,
+           v_job.max_attempts, v_job.queue, v_job.kind, v_job.tenant_id, v_job.idempotency_key, v_job.backoff,
+           v_job.metadata, i.input
+      from jsonb_array_elements(p_inputs) as i (input)
+    returning w.id
+  )
+  select array_agg(s.id order by s.id) into v_ids from stored s;
+  if v_ids is not null then
+    perform rowlock.wake(array[v_job.queue], v_job.available_at);
+  end if;
+  return json_build_object('ids', coalesce(v_ids, '{}')::text[], 'existing', array[]::bigint[]);
+end
+$rowlock$;

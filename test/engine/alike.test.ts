@@ -1,0 +1,129 @@
+// Jobs that are alike are put in and completed together, at a lower price; what becomes of them is the same.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { enqueue, enqueueMany, type Hand, held, type Row, register, verb } from './by-hand.ts'
+
+let db: TestRowlock
+let hand: Hand
+beforeAll(async () => {
+  db = await rowlockDatabase('alike')
+})
+afterAll(() => db.drop())
+beforeEach(async () => {
+  await db.sql('truncate rowlock.waiting, rowlock.running, rowlock.finished, rowlock.worker, rowlock.queue')
+  hand = await register(db)
+})
+
+describe('put in together', () => {
+  const SHARED: readonly (readonly [what: string, options: Row])[] = [
+    ['nothing more', {}],
+    ['a queue', { queue: 'email' }],
+    ['a priority', { priority: -3 }],
+    ['a priority as other languages write it', { priority: 5.0 }],
+    ['a delay', { delay: '90s' }],
+    ['an instant', { available_at: '2027-01-02T03:04:05.678Z' }],
+    ['an end', { expires_at: '2027-01-02T03:04:05.678Z' }],
+    ['a time to live', { expires_in: '1 hour' }],
+    ['a tenant', { tenant_id: 'acme' }],
+    ['an idempotency key', { idempotency_key: 'once' }],
+    ['attempts and a backoff', { max_attempts: 3, backoff: { type: 'fixed', delay_ms: 5 } }],
+    ['a timeout', { timeout: '12.345s' }],
+    ['metadata', { metadata: { trace: 'é' } }],
+  ]
+  test.each(SHARED)('jobs that share %s are stored as one by one', async (_, options) => {
+    const job = { kind: 'k', ...options }
+    const inputs = [{ n: 1 }, [2], 'three', null, 5]
+    const each = inputs.map((input) => ({ ...job, input }))
+    const ids = [
+      ...(
+        await db.value<{ ids: string[] }>('select rowlock.store_alike($1, $2)', [job, JSON.stringify(inputs)])
+      ).ids,
+      ...(await db.value<{ ids: string[] }>('select rowlock.store($1, false, false)', [JSON.stringify(each)]))
+        .ids,
+    ]
+    const rows = await db.sql(
+      `select id::text, to_jsonb(w) - array['id', 'available_at', 'enqueued_at', 'expires_at'] as fields,
+              -- What the options name is exact; what is counted from now is counted from each call.
+              case when available_at < '2027-01-01' then (available_at - enqueued_at)::text
+                   else available_at::text end as due,
+              case when expires_at < '2027-01-01' then (expires_at - enqueued_at)::text
+                   else expires_at::text end as ends
+         from rowlock.waiting w order by w.id`,
+    )
+    expect(rows.map(({ id }) => id)).toEqual(ids)
+    const bare = rows.map(({ id: _id, ...row }) => row)
+    expect(bare.slice(0, inputs.length)).toEqual(bare.slice(inputs.length))
+    expect(bare.map(({ fields }) => fields.input)).toEqual([...inputs, ...inputs])
+  })
+
+  test('no inputs are no jobs', async () => {
+    const reply = await db.value(`select rowlock.store_alike('{"kind": "k"}', '[]')`)
+    expect(reply).toEqual({ ids: [], existing: [] })
+  })
+})
+
+describe('completed together', () => {
+  const together = (jobs: readonly Row[], queue: string, more: Row = {}): Row => ({
+    claim_id: jobs[0]!.claim_id,
+    queue,
+    ids: `{${jobs.map(({ id }) => id).join()}}`,
+    ...more,
+  })
+  const complete = (...jobs: Row[]): Promise<string[]> =>
+    verb(db, 'complete', jobs as never) as unknown as Promise<string[]>
+
+  test('jobs end as one by one', async () => {
+    await enqueueMany(db, [{ tenant_id: 'acme' }, {}, { tenant_id: 'acme' }, {}])
+    const jobs = [...(await hand.claim({ limit: 2 })).jobs]
+    const others = (await hand.claim()).jobs
+    expect(await complete(together(jobs, 'default', { ran_each: '{5,NULL}' }))).toEqual(
+      jobs.map(({ id }) => id),
+    )
+    await complete(held(others[0]!, { ran_ms: 5 }), held(others[1]!))
+    const rows = await db.sql(
+      `select to_jsonb(f)
+                - array['id', 'claimed_at', 'started_at', 'finished_at', 'available_at', 'enqueued_at'] as row,
+              f.started_at = greatest(f.claimed_at, f.finished_at - interval '5 ms') as as_said,
+              f.started_at = f.claimed_at as at_claim
+         from rowlock.finished f order by f.id`,
+    )
+    const fields = rows.map(({ row }) => row)
+    expect(fields.slice(0, 2)).toEqual(fields.slice(2))
+    // How long the handler ran says when it began, though not before the claim.
+    expect(rows.map(({ as_said }) => as_said).filter((_, n) => n % 2 === 0)).toEqual([true, true])
+    expect(rows.map(({ at_claim }) => at_claim).filter((_, n) => n % 2 === 1)).toEqual([true, true])
+  })
+
+  test('jobs of another claim or another queue stay where they are', async () => {
+    await enqueueMany(db, [{}, { queue: 'other' }])
+    const { jobs } = await hand.claim([{ limit: 1 }, { queue: 'other', limit: 1 }])
+    const inDefault = jobs.filter(({ queue }) => queue === 'default')
+    const stale = { ...inDefault[0]!, claim_id: hand.id }
+    expect(await complete(together([stale], 'default'))).toEqual([])
+    expect(await complete(together(jobs, 'default'))).toEqual(inDefault.map(({ id }) => id))
+    expect(await db.value('select queue from rowlock.running')).toBe('other')
+  })
+
+  test.each([
+    [30, 30],
+    [7, undefined],
+    [undefined, 0],
+  ])('history is kept for %s days where its queue says %s', async (kept, days) => {
+    const id = await enqueue(db, { queue: 'q' })
+    if (days !== undefined) await db.sql(`select rowlock.set_queue('q', $1)`, [{ retention_days: days }])
+    const { jobs } = await hand.claim({ queue: 'q' })
+    expect(await complete(together(jobs, 'q'))).toEqual([id])
+    const [row] = await db.sql('select retention_days from rowlock.finished')
+    expect(row?.retention_days).toBe(kept)
+  })
+
+  test('rows are locked in the order of ids, whatever the order of the groups', async () => {
+    await enqueueMany(db, [{}, {}, {}, {}])
+    const early = (await hand.claim({ limit: 1 })).jobs
+    const late = (await hand.claim()).jobs
+    const ids = await complete(together([...late].reverse(), 'default'), together(early, 'default'))
+    expect(ids).toEqual([...ids].sort((a, b) => Number(a) - Number(b)))
+    expect(ids).toHaveLength(4)
+  })
+})
