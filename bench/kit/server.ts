@@ -1,6 +1,6 @@
 // The server of a run: an embedded PostgreSQL below the system's temporary folder, removed at the end.
 
-import { existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -51,6 +51,8 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url))
 /** Start a server in a folder of its own. Majors below 18 must have been installed by the tests on that major. */
 export async function startServer({ major = 18, settings = {} }: ServerOptions = {}): Promise<BenchServer> {
   const folder = mkdtempSync(join(tmpdir(), 'rowlock-bench-'))
+  // Started by root, the server runs as another user: what it cannot pass it would be given a place beside.
+  chmodSync(folder, 0o711)
   const all = { ...SETTINGS, ...settings }
   const server = await startEmbedded({
     dataDir: join(folder, 'pg'),

@@ -24,7 +24,7 @@ export async function enqueued(
       : child.ask('enqueueOnes', { jobs: amount, clients: CLIENTS })
   try {
     await child.ask('open', ready.place)
-    await ask(way === 'bulk' ? Math.min(jobs, 2000) : Math.min(jobs, 200))
+    await ask(way === 'bulk' ? Math.min(jobs, 20_000) : Math.min(jobs, 2_000))
     const count = await ready.count()
     const { ms, nodeCpuUs } = await ask(jobs)
     await count.mark()

@@ -47,9 +47,21 @@ export const STORE_GUARDS = [
   ...guardsOf('store_alike', [
     [
       'ids of jobs that are alike stand in their order',
-      'array_agg(s.id order by s.id)',
-      'array_agg(s.id order by s.id desc)',
-      engine('alike', 'put in together jobs that share nothing more are stored as one by one'),
+      'order by i.id)',
+      'order by i.id desc)',
+      engine(
+        'alike',
+        'put in together ids between which another was drawn are told one by one, in the order of the jobs',
+      ),
+    ],
+    [
+      'ids are told as a run only where they are one',
+      'v_last - v_first + 1 = cardinality(v_ids)',
+      'v_ids is not null',
+      engine(
+        'alike',
+        'put in together ids between which another was drawn are told one by one, in the order of the jobs',
+      ),
     ],
     [
       'jobs that are alike have their delay',

@@ -193,8 +193,9 @@ async function store(
 ): Promise<Enqueued[]> {
   const reply =
     queryable === undefined
-      ? await database.call<Reply>(name, args, values, { write: 'enqueue' })
-      : await database.callOn<Reply>(queryable, name, args, values)
+      ? await database.call<Reply | Run>(name, args, values, { write: 'enqueue' })
+      : await database.callOn<Reply | Run>(queryable, name, args, values)
+  if ('first' in reply) return created(reply)
   const existing = reply.existing.length === 0 ? undefined : new Set(reply.existing)
   return reply.ids.map((id, index) => ({ id, created: existing === undefined || !existing.has(index) }))
 }
@@ -202,6 +203,20 @@ async function store(
 interface Reply {
   readonly ids: readonly string[]
   readonly existing: readonly number[]
+}
+
+/** Ids one after the other. */
+interface Run {
+  readonly first: string
+  readonly count: number
+}
+
+function created({ first, count }: Run): Enqueued[] {
+  const exact = Number(first) + count <= Number.MAX_SAFE_INTEGER ? Number(first) : BigInt(first)
+  return Array.from({ length: count }, (_, n) => ({
+    id: String(typeof exact === 'bigint' ? exact + BigInt(n) : exact + n),
+    created: true,
+  }))
 }
 
 function endOfStatement(wires: readonly Wire[], start: number): number {

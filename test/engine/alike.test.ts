@@ -1,5 +1,6 @@
 // Jobs that are alike are put in and completed together, at a lower price; what becomes of them is the same.
 
+import { createRowlock, defineJob } from 'rowlock'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { enqueue, enqueueMany, type Hand, held, type Row, register, verb } from './by-hand.ts'
@@ -22,8 +23,8 @@ describe('put in together', () => {
     ['a priority', { priority: -3 }],
     ['a priority as other languages write it', { priority: 5.0 }],
     ['a delay', { delay: '90s' }],
-    ['an instant', { available_at: '2027-01-02T03:04:05.678Z' }],
-    ['an end', { expires_at: '2027-01-02T03:04:05.678Z' }],
+    ['an instant', { available_at: '2049-01-02T03:04:05.678Z' }],
+    ['an end', { expires_at: '2049-01-02T03:04:05.678Z' }],
     ['a time to live', { expires_in: '1 hour' }],
     ['a tenant', { tenant_id: 'acme' }],
     ['an idempotency key', { idempotency_key: 'once' }],
@@ -35,26 +36,54 @@ describe('put in together', () => {
     const job = { kind: 'k', ...options }
     const inputs = [{ n: 1 }, [2], 'three', null, 5]
     const each = inputs.map((input) => ({ ...job, input }))
-    const ids = [
-      ...(
-        await db.value<{ ids: string[] }>('select rowlock.store_alike($1, $2)', [job, JSON.stringify(inputs)])
-      ).ids,
-      ...(await db.value<{ ids: string[] }>('select rowlock.store($1, false, false)', [JSON.stringify(each)]))
-        .ids,
-    ]
+    const { first, count } = await db.value('select rowlock.store_alike($1, $2)', [
+      job,
+      JSON.stringify(inputs),
+    ])
+    const { ids } = await db.value('select rowlock.store($1, false, false)', [JSON.stringify(each)])
     const rows = await db.sql(
       `select id::text, to_jsonb(w) - array['id', 'available_at', 'enqueued_at', 'expires_at'] as fields,
               -- What the options name is exact; what is counted from now is counted from each call.
-              case when available_at < '2027-01-01' then (available_at - enqueued_at)::text
+              case when available_at < '2049-01-01' then (available_at - enqueued_at)::text
                    else available_at::text end as due,
-              case when expires_at < '2027-01-01' then (expires_at - enqueued_at)::text
+              case when expires_at < '2049-01-01' then (expires_at - enqueued_at)::text
                    else expires_at::text end as ends
          from rowlock.waiting w order by w.id`,
     )
-    expect(rows.map(({ id }) => id)).toEqual(ids)
+    const together = Array.from({ length: count }, (_, n) => String(Number(first) + n))
+    expect(rows.map(({ id }) => id)).toEqual([...together, ...ids])
     const bare = rows.map(({ id: _id, ...row }) => row)
     expect(bare.slice(0, inputs.length)).toEqual(bare.slice(inputs.length))
     expect(bare.map(({ fields }) => fields.input)).toEqual([...inputs, ...inputs])
+  })
+
+  test('ids between which another was drawn are told one by one, in the order of the jobs', async () => {
+    await db.sql('alter sequence rowlock.job_id increment by 3')
+    try {
+      const { ids, existing } = await db.value(`select rowlock.store_alike('{"kind": "k"}', '[1, 2, 3]')`)
+      const rows = await db.sql("select id::text from rowlock.waiting w order by (input #>> '{}')::integer")
+      expect([ids, existing]).toEqual([rows.map(({ id }) => id), []])
+    } finally {
+      await db.sql('alter sequence rowlock.job_id increment by 1')
+    }
+  })
+
+  test.each([1, 2 ** 53 - 2])('ids from %i on are told exactly', async (first) => {
+    const before = await db.value('select last_value from rowlock.job_id')
+    await db.sql('select setval($1, $2, false)', ['rowlock.job_id', String(first)])
+    try {
+      const client = createRowlock({ connectionString: db.url })
+      const job = defineJob<number>('k')
+      const answers = await client.enqueueMany([1, 2, 3, 4, 5].map((n) => job.with(n)))
+      await client.close()
+      expect(answers).toEqual(
+        [0, 1, 2, 3, 4].map((n) => ({ id: String(BigInt(first) + BigInt(n)), created: true })),
+      )
+      const rows = await db.sql('select id::text from rowlock.waiting w order by w.id')
+      expect(rows.map(({ id }) => id)).toEqual(answers.map(({ id }) => id))
+    } finally {
+      await db.sql('select setval($1, $2)', ['rowlock.job_id', before])
+    }
   })
 
   test('no inputs are no jobs', async () => {
