@@ -18,6 +18,12 @@ export interface Taken {
   readonly claim_id: string
 }
 
+interface Reply {
+  readonly jobs: readonly (readonly [id: string, ...rest: unknown[]])[]
+  readonly alike: readonly { readonly ids: string }[]
+  readonly claim_id: string
+}
+
 /** What one statement cost, those inside of it included. */
 export interface Cost {
   readonly buffers: number
@@ -51,8 +57,10 @@ export class Hand {
       text: 'select rowlock.claim($1, $2) as reply',
       values: [this.id, wants(wanted)],
     })
-    const { jobs, claim_id } = rows[0].reply as { jobs: [string][]; claim_id: string }
-    return jobs.map(([id]) => ({ id, claim_id }))
+    const { jobs, alike, claim_id } = rows[0].reply as Reply
+    // Jobs that are alike come together: their ids are an SQL array as text.
+    const together = alike.flatMap(({ ids }) => ids.slice(1, -1).split(','))
+    return [...jobs.map(([id]) => id), ...together].map((id) => ({ id, claim_id }))
   }
 
   /** Complete what was claimed. */

@@ -76,11 +76,12 @@ export async function drain(options: LoopOptions): Promise<Looped> {
       continue
     }
     idle = 0
-    const ended = jobs.map(({ id, claimId, attempt }) => ({
+    const ended = jobs.map(({ id, claimId, attempt, queue }) => ({
       verb: 'complete' as const,
       id,
       claim_id: claimId,
       attempt,
+      queue,
       ran_ms: 0,
     }))
     await verbs.finish(database, ended, TIMEOUT_MS)

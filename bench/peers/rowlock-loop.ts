@@ -24,11 +24,12 @@ async function loop(): Promise<void> {
       await new Promise((resolve) => setTimeout(resolve, 2))
       continue
     }
-    const outcomes = jobs.map(({ id, claimId, attempt }) => ({
+    const outcomes = jobs.map(({ id, claimId, attempt, queue }) => ({
       verb: 'complete' as const,
       id,
       claim_id: claimId,
       attempt,
+      queue,
       ran_ms: 0,
     }))
     await verbs.finish(database!, outcomes, TIMEOUT_MS)

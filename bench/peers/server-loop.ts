@@ -4,6 +4,7 @@
 import { randomUUID } from 'node:crypto'
 import type pg from 'pg'
 import { verbs } from '../kit/rowlock.ts'
+import { loopInServer } from '../ours/loop-in-server.ts'
 import { handledMany, tellProgress } from './handled.ts'
 import { rowlockPeer } from './rowlock-worker.ts'
 import { connected } from './shape.ts'
@@ -29,27 +30,8 @@ export const peer = {
     await verbs.register(database, workerId, 600_000, {}, 60_000)
     await database.close()
     tellProgress()
-    // Placeholders are not allowed in DO. The claim's row ends with its jobs' ids: [id, …], and names its claim once.
     looping = session
-      .query(`do $$
-        declare
-          v_claim json;
-          v_claim_id text;
-          v_done jsonb;
-        begin
-          loop
-            v_claim := rowlock.claim('${workerId}', '[{"queue": "default", "limit": 500, "kinds": ["noop"]}]');
-            commit;
-            v_claim_id := v_claim ->> 'claim_id';
-            select jsonb_build_object('complete', jsonb_agg(jsonb_build_object(
-                     'id', j ->> 0, 'claim_id', v_claim_id, 'ran_ms', 0)))
-              into v_done
-              from json_array_elements(v_claim -> 'jobs') as j;
-            exit when v_done -> 'complete' = 'null';
-            perform rowlock.finish(v_done);
-            commit;
-          end loop;
-        end $$`)
+      .query(loopInServer(workerId, 500, 'noop'))
       .then(() => handledMany(Number.POSITIVE_INFINITY))
   },
   async close() {
