@@ -1,4 +1,4 @@
-// A reference, no queue: insert … select from the JSON document that Rowlock sends, into a copy of its table with the
+// A reference, no queue: insert … select from the JSON documents that Rowlock sends, into a copy of its table with the
 // same indexes. What is left to Rowlock above this is checking, waking and answering.
 
 import type pg from 'pg'
@@ -9,8 +9,8 @@ let session: pg.Client
 
 export const peer = {
   configuration:
-    'insert … select from jsonb_to_recordset of the same document, 1,000 jobs a statement, into a copy of ' +
-    'rowlock.waiting with its indexes and constraints; the columns are those that Rowlock writes.',
+    'insert … select from the documents that Rowlock sends (what the jobs share, and an array of their inputs), 1,000 ' +
+    'jobs a statement, into a copy of rowlock.waiting with its indexes and constraints; no ids are answered.',
   async prepare({ url }: { url: string }) {
     const client = rowlock.createRowlock({ connectionString: url })
     await client.migrate()
@@ -24,15 +24,12 @@ export const peer = {
   },
   async enqueue(amount: { jobs: number; batch: number }) {
     for (const ns of batchesOf(amount)) {
-      const document = JSON.stringify(ns.map((n) => ({ kind: 'noop', input: { n } })))
       await session.query({
         name: 'copied',
         text: `insert into copied (id, available_at, enqueued_at, priority, queue, kind, input)
-               select nextval('rowlock.job_id'), coalesce(g.available_at, now()), now(),
-                      coalesce(g.priority, 0)::smallint, coalesce(g.queue, 'default'), g.kind, g.input
-                 from jsonb_to_recordset($1::jsonb) as g (
-                      kind text, input jsonb, queue text, priority numeric, available_at timestamptz)`,
-        values: [document],
+               select nextval('rowlock.job_id'), now(), now(), 0::smallint, 'default', j.kind, i.input
+                 from jsonb_to_record($1::jsonb) as j (kind text), jsonb_array_elements($2::jsonb) as i (input)`,
+        values: ['{"kind":"noop"}', JSON.stringify(ns.map((n) => ({ n })))],
       })
     }
   },
