@@ -56,7 +56,7 @@ export const CLAIMS = [
   tried(
     'C11',
     'What a claim costs goes by what it takes, not by what waits.',
-    'engine/flat › blocks of a claim › are at most 1.3 times as many where 200,000 jobs wait in its line',
+    'engine/flat › blocks of a claim › are a tenth more at the most where 200,000 jobs wait in its line',
     `${READ} › grow with the jobs taken, and not with those left behind`,
     'long/claim-cost › what else there is › a backlog of 10, of 10,000 and of a million costs a claim the same',
   ),
