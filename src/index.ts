@@ -19,6 +19,7 @@ export {
 } from './engine/many.ts'
 export type { MigrateReport } from './engine/migrate.ts'
 export type { Operator } from './engine/operator.ts'
+export type { QueueSettings, Rate } from './engine/queue-settings.ts'
 export type { QueueRow, QueuesOptions } from './engine/queues.ts'
 export { RELEASE } from './engine/release.ts'
 export type { PooledClient, PoolLike, Queryable } from './engine/seam.ts'
@@ -26,7 +27,6 @@ export type { StoryLine } from './engine/story.ts'
 export type {
   EnqueueContext,
   EnqueueMiddleware,
-  QueueSettings,
   Verbs,
 } from './engine/verbs.ts'
 export type { Reason, ReasonCode } from './engine/why.ts'

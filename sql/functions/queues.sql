@@ -8,12 +8,14 @@
 --   living ones ended in the last minute. Slots and rates are as their last beats told them. `beyond_target`: the
 --   oldest due job waits longer than the queue promises. `is_known`: some job, worker, setting or change names this
 --   queue.
+--   `next_start_at`: where the rate allows no start now, when it allows the next.
 -- Cost: bounded by the queues asked for, not by what waits. Nothing is locked.
 create or replace function rowlock.queues(
   p_queue text default null, p_limit integer default 100, p_after text default '')
 returns table (
   queue text, is_known boolean, paused_at timestamptz, paused_by text, paused_because text, retention_days smallint,
-  target_wait interval, concurrency integer,
+  target_wait interval, concurrency integer, max_running integer, rate_starts integer, rate_per interval,
+  rate_burst integer, next_start_at timestamptz, max_waiting bigint, when_full text,
   due bigint, due_about boolean, scheduled bigint, scheduled_about boolean, retryable bigint, retryable_about boolean,
   running bigint, dead_letters bigint, dead_letters_about boolean,
   oldest_due_at timestamptz, oldest_due_age interval, beyond_target boolean,
@@ -39,10 +41,14 @@ begin
      where p_queue is null
   loop
     select p.paused_at, p.paused_by, p.paused_because, coalesce(q.retention_days, 7::smallint),
-           coalesce(q.target_wait, interval '1 minute'), q.concurrency, q.name is not null
-      into paused_at, paused_by, paused_because, retention_days, target_wait, concurrency, is_known
+           coalesce(q.target_wait, interval '1 minute'), q.concurrency, q.max_running, q.rate_starts, q.rate_per,
+           q.rate_burst, rowlock.next_start_at(q.rate_starts, q.rate_per, q.rate_burst, t.paid_at, v_now), q.max_waiting,
+           case when q.max_waiting is not null then coalesce(q.when_full, 'refuse') end, q.name is not null
+      into paused_at, paused_by, paused_because, retention_days, target_wait, concurrency, max_running, rate_starts,
+           rate_per, rate_burst, next_start_at, max_waiting, when_full, is_known
       from (select queues.queue) as n (queue)
       left join rowlock.queue q on q.name = n.queue
+      left join rowlock.throttle t on t.queue = n.queue
       left join rowlock.paused(n.queue) as p on true;
 
     select c.due, c.due_about, c.scheduled, c.scheduled_about, c.retryable, c.retryable_about, c.oldest_due_at

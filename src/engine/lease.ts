@@ -14,7 +14,15 @@ export interface StartedJob {
 }
 
 /** Settings by queue, of those that this worker serves and that have some. */
-export type ServedSettings = Readonly<Record<string, { readonly concurrency: number }>>
+export type ServedSettings = Readonly<Record<string, ServedQueueSettings>>
+
+/** What workers follow of a queue's settings. */
+export interface ServedQueueSettings {
+  /** Null: as each worker was started with. */
+  readonly concurrency?: number | null
+  /** How many run or start is limited: none of it is claimed ahead. */
+  readonly limited?: boolean
+}
 
 /** What the heartbeat brings back. */
 export interface Beat {

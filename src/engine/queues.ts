@@ -22,6 +22,16 @@ export interface QueueRow {
   readonly targetWaitMs: number
   /** Null: as each worker was started with. */
   readonly concurrency: number | null
+  /** Jobs that run at once, over all workers. Null: no limit. */
+  readonly maxRunning: number | null
+  /** How fast jobs start, over all workers. Unit: `perMs` in ms. Null: no limit. */
+  readonly rate: { readonly starts: number; readonly perMs: number; readonly burst: number } | null
+  /** When the rate allows the next start, where it allows none now. */
+  readonly nextStartAt: Date | null
+  /** About how many jobs may wait. Null: no limit. */
+  readonly maxWaiting: number | null
+  /** What becomes of jobs above `maxWaiting`; null where there is none. */
+  readonly whenFull: 'refuse' | 'drop' | null
   readonly due: number
   readonly dueAbout: boolean
   readonly scheduled: number
@@ -60,7 +70,10 @@ export interface QueuesOptions {
 
 const COLUMNS = `
   q.queue, q.paused_at, q.paused_by, q.paused_because, q.retention_days,
-  rowlock.length_ms(q.target_wait) as target_wait_ms, q.concurrency, q.due, q.due_about, q.scheduled,
+  rowlock.length_ms(q.target_wait) as target_wait_ms, q.concurrency, q.max_running,
+  case when q.rate_starts is not null then json_build_object(
+    'starts', q.rate_starts, 'perMs', rowlock.length_ms(q.rate_per), 'burst', q.rate_burst) end as rate,
+  q.next_start_at, q.max_waiting, q.when_full, q.due, q.due_about, q.scheduled,
   q.scheduled_about, q.retryable, q.retryable_about, q.running, q.dead_letters, q.dead_letters_about,
   q.oldest_due_at, rowlock.length_ms(q.oldest_due_age) as oldest_due_age_ms, q.beyond_target, q.workers, q.slots,
   q.done_per_minute, q.failed_per_minute, q.retried_per_minute`

@@ -1,14 +1,10 @@
 // Every verb a producer or operator calls, typed, over the SQL functions; in its own transaction or in the caller's.
 // Those that change jobs by their ids stand in job-verbs.ts.
 
-import { type Duration, durationMs, intervalText } from '../ground/duration.ts'
 import { RowlockError } from '../ground/errors.ts'
-import { checkInteger } from '../ground/integer.ts'
 import type { AnyJob, AnyRequest, EnqueueOptions, InputOf } from '../ground/job.ts'
 import { isJobDefinition } from '../ground/job.ts'
-import { LIMITS, RETENTION_CLASSES_DAYS } from '../ground/limits.ts'
 import { checkQueue } from '../ground/names.ts'
-import { checkOptions } from '../ground/nearest.ts'
 import type { Database } from './database.ts'
 import {
   CallerFailed,
@@ -22,6 +18,7 @@ import {
 } from './enqueue.ts'
 import { JobVerbs } from './job-verbs.ts'
 import { checkOperator, type Operator } from './operator.ts'
+import { type QueueSettings, settingsWire } from './queue-settings.ts'
 import type { Queryable } from './seam.ts'
 
 /** What an enqueue middleware sees: the requests of one statement, which it may replace. */
@@ -36,16 +33,6 @@ export type EnqueueMiddleware = (
   context: EnqueueContext,
   next: () => Promise<readonly Enqueued[]>,
 ) => Promise<readonly Enqueued[]>
-
-/** Settings of a queue that can be changed while it runs. */
-export interface QueueSettings {
-  /** How long history is kept. Unit: days, one of 0 (none), 1, 7, 30, 90. Default 7; null: back to it. */
-  readonly retentionDays?: (typeof RETENTION_CLASSES_DAYS)[number] | null | undefined
-  /** A due job should start within this time. Default 1 min; null: back to it. */
-  readonly targetWait?: Duration | null | undefined
-  /** Handlers of this queue that each worker runs at once. Unit: 1 to 1,000; null: as each was started with. */
-  readonly concurrency?: number | null | undefined
-}
 
 /** The verbs, on connections of a database or in one transaction of the caller's. */
 export class Verbs extends JobVerbs {
@@ -114,31 +101,7 @@ export class Verbs extends JobVerbs {
    * Source: sql/functions/set_queue.sql
    */
   async setQueue(queue: string, settings: QueueSettings, operator: Operator = {}): Promise<void> {
-    checkOptions(settings, ['retentionDays', 'targetWait', 'concurrency'], 'setQueue')
-    const { retentionDays, targetWait, concurrency } = settings
-    if (
-      retentionDays !== undefined &&
-      retentionDays !== null &&
-      !RETENTION_CLASSES_DAYS.includes(retentionDays)
-    ) {
-      const known = RETENTION_CLASSES_DAYS.join(', ')
-      throw new RowlockError('INVALID_OPTION', `retentionDays must be one of ${known}`, {
-        path: 'retentionDays',
-      })
-    }
-    const { min, max } = LIMITS.targetWaitMs
-    const { min: least, max: most } = LIMITS.concurrency
-    const wire = {
-      retention_days: retentionDays,
-      concurrency:
-        concurrency === undefined || concurrency === null
-          ? concurrency
-          : checkInteger(concurrency, { name: 'concurrency', min: least, max: most }),
-      target_wait:
-        targetWait === undefined || targetWait === null
-          ? targetWait
-          : intervalText(durationMs(targetWait, { name: 'targetWait', min, max })),
-    }
+    const wire = settingsWire(settings)
     await this.#onQueue('set_queue', queue, operator, '$4::text::jsonb', [JSON.stringify(wire)])
   }
 

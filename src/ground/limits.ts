@@ -257,6 +257,36 @@ export const LIMITS = table({
   snoozeMs: { min: 0, max: 3_650 * DAY, unit: 'ms', why: 'As for a delay.' },
   filterEntries: {
     min: 1,
+  maxRunning: {
+    min: 1,
+    max: 100_000,
+    unit: 'count',
+    why: 'Jobs of a queue that run at once over all workers; each claim counts them.',
+  },
+  rateStarts: {
+    min: 1,
+    max: 100_000,
+    unit: 'count',
+    why: 'More in one time is better said of a shorter one.',
+  },
+  ratePerMs: {
+    min: 1,
+    max: 30 * DAY,
+    unit: 'ms',
+    why: 'Instants have microseconds; what is said of more than a month is a quota.',
+  },
+  rateBurst: {
+    min: 1,
+    max: 100_000,
+    unit: 'count',
+    why: 'The default is what starts in 100 ms: a claim may be late by so much and nothing is lost.',
+  },
+  maxWaiting: {
+    min: 1,
+    max: 1_000_000_000,
+    unit: 'count',
+    why: 'A bound on what may pile up; the count is about.',
+  },
     max: 100,
     unit: 'count',
     why: 'Each entry of a list is compared with each job that is looked at.',

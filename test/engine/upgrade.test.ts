@@ -95,6 +95,7 @@ describe('the indexes of history', () => {
       '0004_concurrency',
       '0005_history',
       '0006_session',
+      '0007_limits',
     ])
     await allIndexed()
     expect(await at.client().countJobs({ state: 'failed' })).toMatchObject({ count: 330 })
@@ -114,7 +115,7 @@ describe('the indexes of history', () => {
     const left = await at.sql(`select from pg_index i join pg_class c on c.oid = i.indexrelid
       where not i.indisvalid and c.relkind = 'i' and c.relname like 'finished%not_done'`)
     expect(left).toHaveLength(1)
-    expect((await migrate(at.database())).applied).toEqual(['0005_history', '0006_session'])
+    expect((await migrate(at.database())).applied).toEqual(['0005_history', '0006_session', '0007_limits'])
     await allIndexed()
   })
 
@@ -126,7 +127,7 @@ describe('the indexes of history', () => {
     const dropping = at.sql(`drop table rowlock.finished_7_${DAYS[2]}`)
     await dropping
     await other.query('commit')
-    expect((await upgrade).applied).toHaveLength(5)
+    expect((await upgrade).applied).toHaveLength(6)
     expect((await indexes()).every(({ valid }) => valid)).toBe(true)
   })
 })
@@ -149,5 +150,5 @@ test('claims go on while the change of queue waits for its lock', async () => {
   await until('it says so', () => lines.includes('waiting for a lock that somebody else holds'))
   await claimer.end()
   await other.query('commit')
-  expect((await upgrade).applied).toHaveLength(5)
+  expect((await upgrade).applied).toHaveLength(6)
 })
