@@ -21,6 +21,7 @@ const BY_REASON: readonly (readonly [string, readonly string[]])[] = [
         'reaps and tidies',
       'worker/cancel › a worker that listens notices at once, with the reason',
       'worker/concurrency › a worker › that listens takes it up at once, however rarely it beats',
+      'worker/idle › an idle worker that listens asks no more',
       'worker/loops › the listener › starts and stops',
       'worker/loops › the listener › stops before it started',
       'worker/pool › a listener of an event that throws stops nothing',

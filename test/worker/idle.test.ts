@@ -1,6 +1,6 @@
 // What a worker with nothing to do asks of the server, counted.
 
-import { defineJob, handle } from 'rowlock'
+import { defineJob, handle, type Worker } from 'rowlock'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { type PostgresProxy, startProxy } from '../../faults/proxy.ts'
 import { until } from '../support/until.ts'
@@ -30,32 +30,38 @@ afterAll(async () => {
 
 const job = defineJob<null>('job')
 
+/** Queues by their names, with nothing set. */
+const served = (queues: number) => Object.fromEntries(Array.from({ length: queues }, (_, n) => [`q${n}`, {}]))
+const looks = () => rig.db.value<number>('select count(*)::integer from looks')
+/** Nothing but looks: no heartbeat, no upkeep, and no sweep comes in between. */
+const quiet = { handlers: [handle(job, () => {})], lease: '1h', heartbeat: '20m', maintenance: '1h' } as const
+
+/** What is asked during ten more looks, but for the end of the worker. */
+async function tenLooks(worker: Worker): Promise<string[]> {
+  const mark = proxy.statements.length
+  const from = await looks()
+  await until('it has looked ten times more', async () => (await looks()) >= from + 10)
+  await worker.stop()
+  const asked = proxy.statements.slice(mark).map(({ text }) => /"(\w+)"\(/.exec(text)?.[1] ?? text)
+  return asked.filter((verb) => verb !== 'retire')
+}
+
+afterEach(() => rig.db.sql('truncate looks'))
+
 test.each([1, 10, 50])(
   'an idle worker of %i queues asks one statement a poll: a look at all of them',
   async (queues) => {
-    const served = Object.fromEntries(Array.from({ length: queues }, (_, n) => [`q${n}`, {}]))
-    const worker = await rig.start(
-      {
-        handlers: [handle(job, () => {})],
-        queues: served,
-        poll: 50,
-        listen: false,
-        lease: '1h',
-        heartbeat: '20m',
-        maintenance: '1h',
-      },
-      proxy.url,
-    )
-    const looks = () => rig.db.value<number>('select count(*)::integer from looks')
+    const worker = await rig.start({ ...quiet, queues: served(queues), poll: 50, listen: false }, proxy.url)
     await until('it has looked a few times', async () => (await looks()) >= 3)
-    const mark = proxy.statements.length
-    const from = await looks()
-    await until('it has looked ten times more', async () => (await looks()) >= from + 10)
-    await worker.stop()
-    const asked = proxy.statements.slice(mark).filter(({ text }) => !/"retire"/.test(text))
-    expect(asked.filter(({ text }) => !/"claim"/.test(text))).toEqual([])
-    const seen = await rig.db.sql('select distinct queues from looks')
-    expect(seen).toEqual([{ queues }])
-    await rig.db.sql('truncate looks')
+    expect([...new Set(await tenLooks(worker))]).toEqual(['claim'])
+    expect(await rig.db.sql('select distinct queues from looks')).toEqual([{ queues }])
   },
 )
+
+test('an idle worker that listens asks no more', async () => {
+  const worker = await rig.start({ ...quiet, queues: served(10), pollListening: 50, listen: true }, proxy.url)
+  await until('it sleeps', () => proxy.statements.some(({ text }) => text.includes('"sleep"')))
+  const from = await looks()
+  await until('its flags are sure to be seen', async () => (await looks()) >= from + 20)
+  expect([...new Set(await tenLooks(worker))]).toEqual(['claim'])
+})
