@@ -22,6 +22,8 @@ const PROGRAMS = [
   { debian: 'zsh', program: 'zsh', for: 'the completion of zsh' },
   { debian: 'fish', program: 'fish', for: 'the completion of fish' },
 ]
+/** What the bench imports of its peers. They are no dependency: without them their own files are not type-checked. */
+const PEERS = ['bullmq', 'graphile-worker', 'pg-boss', 'pg-copy-streams']
 const NODES = { 22: '22.23.3', 24: '24.21.0', 26: '26.10.0' }
 const MAJORS = ['14', '15', '16', '17']
 
@@ -67,6 +69,9 @@ if (values.pg || values.node) {
     () => node('scripts/embed-sql.mjs', '--check') && optional('scripts/generate-docs.mjs', '--check'),
   )
   step('types', () => bin('typescript/bin/tsc', '-p', 'tsconfig.json'))
+  step('types of the bench', () =>
+    bin('typescript/bin/tsc', '-p', `bench/tsconfig${peersAreHere() ? '' : '.bare'}.json`),
+  )
   step('lint', () => bin('@biomejs/biome/bin/biome', 'check', '--error-on-warnings', '.'))
   step('nothing unused', () => bin('knip/bin/knip.js'))
   step('build', () => build())
@@ -84,6 +89,9 @@ if (values.pg || values.node) {
 }
 for (const { program, debian, for: what } of PROGRAMS) {
   if (!has(program)) console.log(`not run: ${what} (${program} is not installed; Debian has it as ${debian})`)
+}
+if (!peersAreHere()) {
+  console.log('not type-checked: what the bench asks of its peers (installed by the first npm run bench)')
 }
 if (skipped > 0)
   console.log(`${skipped} tests were not run: what they need is missing here, as their output says`)
@@ -145,6 +153,10 @@ function longer() {
     .filter((path) => path.endsWith('.test.ts'))
     .map((path) => join('test', path))
     .filter((path) => /\b(IS_LONG|ROWLOCK_LONG)\b/.test(readFileSync(join(root, path), 'utf8')))
+}
+
+function peersAreHere() {
+  return PEERS.every((name) => existsSync(join(root, 'bench/node_modules', name)))
 }
 
 function build() {
