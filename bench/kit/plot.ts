@@ -1,5 +1,6 @@
 // Plots as SVG, drawn from the figures of a result; legible in light and dark, in black and white, and without colour:
-// lines are dashed and marked each in its own way, bars carry their figures.
+// lines are dashed and marked each in its own way, bars carry their figures and are full, half or hollow. A bar that is
+// far longer than most is cut, so that the others can be compared; its figure says how long it is.
 
 /** One line or one set of bars. */
 export interface Series {
@@ -32,6 +33,10 @@ const STYLE = `text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-weig
 @media(prefers-color-scheme:dark){text{fill:#f0f6fc}.soft{fill:#9198a1}.axis{stroke:#656c76}.grid{stroke:#3d444d}
 .page{fill:#0d1117}.s0{stroke:#58a6ff;fill:#58a6ff}.s1{stroke:#f0883e;fill:#f0883e}.s2{stroke:#3fb950;fill:#3fb950}
 .s3{stroke:#bc8cff;fill:#bc8cff}.s4{stroke:#9198a1;fill:#9198a1}.s5{stroke:#d29922;fill:#d29922}}`
+/** How full the bars of a set are: sets differ without colour. */
+const FILLS = [1, 0.45, 0.1]
+/** Names that begin so are ours. */
+const OURS = 'rowlock'
 const DASHES = ['', '8 4', '2 3', '10 3 2 3', '5 5', '1 4']
 
 /** The SVG of a plot. */
@@ -44,8 +49,11 @@ function bars({ title, yLabel, yScale, series }: Plot): string {
   const LEFT = 200
   const ROW = 22
   const gap = 10
-  const top = series.length > 1 ? 76 : 56
-  const widthOf = widths(series, yScale)
+  const isOne = series.length === 1
+  const key = isOne ? { height: 0, svg: '' } : legend(series, 68)
+  const top = isOne ? 62 : 86 + key.height
+  const most = mostOf(series, yScale)
+  const widthOf = widths(series, yScale, most)
   const room = WIDTH - LEFT - 90
   const body: string[] = []
   let y = top
@@ -57,31 +65,59 @@ function bars({ title, yLabel, yScale, series }: Plot): string {
     const middle = y + (mine.length * ROW) / 2 + 1
     body.push(`<text x="${LEFT - 10}" y="${middle}" text-anchor="end">${escaped(group)}</text>`)
     for (const { value, n } of mine) {
-      const width = Math.max(1, Math.round(widthOf(value) * room))
-      body.push(`<rect class="s${n % INKS}" x="${LEFT}" y="${y}" width="${width}" height="${ROW - 8}"/>`)
+      const isCut = value > most
+      const width = Math.max(1, Math.round(widthOf(Math.min(value, most)) * room))
+      // Of one set, ours stand out.
+      const ink = isOne && !group.startsWith(OURS) ? [4, 1] : [n, n]
+      body.push(bar(ink[0]!, ink[1]!, LEFT, y, width, ROW - 8))
+      if (isCut) body.push(cut(LEFT + width - 28, y, ROW - 8))
       body.push(`<text class="soft" x="${LEFT + width + 8}" y="${y + 12}">${short(value)}</text>`)
       y += ROW
     }
     y += gap
   }
   body.push(`<line class="axis" x1="${LEFT}" x2="${LEFT}" y1="${top - 6}" y2="${y - gap}"/>`)
-  if (series.length > 1) body.push(legend(series, 58))
+  body.push(key.svg)
   return page(title, yLabel, y + 6, body)
 }
 
+/** One bar: full, half or hollow, so that sets differ without colour. */
+function bar(ink: number, fill: number, x: number, y: number, width: number, height: number): string {
+  const opacity = FILLS[fill % FILLS.length]
+  return `<rect class="s${ink % INKS}" fill-opacity="${opacity}" x="${x}" y="${y}" width="${width}" height="${height}"/>`
+}
+
+/** A slanted gap: the bar goes on. */
+function cut(x: number, y: number, height: number): string {
+  return `<path class="page" d="M${x} ${y + height + 1}l6 ${-height - 2}h6l-6 ${height + 2}z"/>`
+}
+
+/** Where bars end. Above it they are cut: a few that are ten times as long as most leave the others no room. */
+function mostOf(series: readonly Series[], yScale: Plot['yScale']): number {
+  const all = heights(series)
+  const longest = all.at(-1) ?? 1
+  const middle = all[all.length >> 1] ?? longest
+  return yScale !== 'log' && longest > 10 * middle ? 4 * middle : longest
+}
+
+/** Lengths of bars that can be drawn, from the least. */
+function heights(series: readonly Series[]): number[] {
+  const all = series.flatMap(({ points }) => points.map(({ y }) => y))
+  return all.filter((y) => Number.isFinite(y) && y > 0).sort((a, b) => a - b)
+}
+
 /** Part of the room that a bar takes. On a log scale the shortest has a tenth of it. */
-function widths(series: readonly Series[], kind: Plot['yScale']): (value: number) => number {
-  const all = series
-    .flatMap(({ points }) => points.map(({ y }) => y))
-    .filter((y) => Number.isFinite(y) && y > 0)
-  const most = Math.max(...all, 0) || 1
-  if (kind !== 'log' || all.length === 0) return (value) => value / most
-  const span = Math.log10(most / Math.min(...all)) || 1
+function widths(series: readonly Series[], kind: Plot['yScale'], most: number): (value: number) => number {
+  const [least] = heights(series)
+  if (kind !== 'log' || least === undefined) return (value) => value / most
+  const span = Math.log10(most / least) || 1
   return (value) => (value > 0 ? 1 - (0.9 * Math.log10(most / value)) / span : 0)
 }
 
 function lines({ title, xLabel, yLabel, xScale, yScale, series }: Plot): string {
-  const box = { left: 64, right: WIDTH - 24, top: series.length > 1 ? 84 : 64, bottom: 360 }
+  const key = series.length > 1 ? legend(series, 68, true) : { height: 0, svg: '' }
+  const top = series.length > 1 ? 90 + key.height : 64
+  const box = { left: 64, right: WIDTH - 24, top, bottom: 366 + key.height }
   const all = series.flatMap(({ points }) => points).filter(({ y }) => Number.isFinite(y))
   const xs = [...new Set(all.map(({ x }) => Number(x)))].sort((a, b) => a - b)
   const onX = scale(xs, xScale, [box.left, box.right], false)
@@ -109,7 +145,7 @@ function lines({ title, xLabel, yLabel, xScale, yScale, series }: Plot): string 
     body.push(`<path class="line s${n % INKS}"${dash} d="${path}"/>`)
     for (const { x, y } of known) body.push(mark(n, onX(Number(x)), onY(y)))
   })
-  if (series.length > 1) body.push(legend(series, 66, true))
+  body.push(key.svg)
   return page(title, yLabel, box.bottom + 56, body)
 }
 
@@ -125,19 +161,27 @@ ${body.join('\n')}
 `
 }
 
-function legend(series: readonly Series[], y: number, isLine = false): string {
+/** What each ink means, in as many lines as it takes; the first has the height 0. */
+function legend(series: readonly Series[], top: number, isLine = false): { height: number; svg: string } {
+  const SIGN = 30
+  const LINE = 20
   let x = 16
-  return series
-    .map(({ name }, n) => {
-      const dash = DASHES[n % INKS] === '' ? '' : ` stroke-dasharray="${DASHES[n % INKS]}"`
-      const sample = isLine
-        ? `<path class="line s${n % INKS}"${dash} d="M${x} ${y - 4}h24"/>${mark(n, x + 12, y - 4)}`
-        : `<rect class="s${n % INKS}" x="${x}" y="${y - 10}" width="24" height="10"/>`
-      const text = `<text x="${x + 30}" y="${y}">${escaped(name)}</text>`
-      x += 46 + name.length * 7.4
-      return sample + text
-    })
-    .join('\n')
+  let y = top
+  const entries = series.map(({ name }, n) => {
+    const width = SIGN + name.length * 7.4
+    if (x > 16 && x + width > WIDTH - 16) {
+      x = 16
+      y += LINE
+    }
+    const dash = DASHES[n % INKS] === '' ? '' : ` stroke-dasharray="${DASHES[n % INKS]}"`
+    const sample = isLine
+      ? `<path class="line s${n % INKS}"${dash} d="M${x} ${y - 4}h24"/>${mark(n, x + 12, y - 4)}`
+      : bar(n, n, x, y - 10, 24, 10)
+    const text = `<text x="${x + SIGN}" y="${y}">${escaped(name)}</text>`
+    x += width + 16
+    return sample + text
+  })
+  return { height: y - top, svg: entries.join('\n') }
 }
 
 /** A sign of its own for each line: circle, square, triangle. */
@@ -176,11 +220,11 @@ function ticks(values: readonly number[], kind: Plot['yScale']): number[] {
   return Array.from({ length: Math.floor(high / step + 1e-9) + 1 }, (_, n) => n * step)
 }
 
-/** `12.3M`, `45k`, `1.25`. */
+/** `12.3M`, `45k`, `1.25k`, `925`. */
 function short(value: number): string {
   const size = Math.abs(value)
   if (size >= 1e6) return `${Number((value / 1e6).toPrecision(3))}M`
-  if (size >= 1e4) return `${Number((value / 1e3).toPrecision(3))}k`
+  if (size >= 1e3) return `${Number((value / 1e3).toPrecision(3))}k`
   return String(Number(value.toPrecision(3)))
 }
 

@@ -114,3 +114,43 @@ test('bars carry their figures', () => {
   expect(svg).toContain('>rowlock</text>')
   expect(svg).toContain('>12.3k</text>')
 })
+
+test('a bar that is ten times as long as most is cut, and says how long it is', () => {
+  const bars = (...ys: number[]): string => {
+    const points = ys.map((y, n) => ({ x: `peer ${n}`, y }))
+    return drawn({ ...LINES, kind: 'bars', series: [{ name: 'µs', points }] })
+  }
+  const width = (svg: string, n: number): number =>
+    Number([...svg.matchAll(/<rect class="s\d".* width="(\d+)"/g)][n]![1])
+  const svg = bars(10, 20, 30, 54_000)
+  expect(svg).toContain('>54k</text>')
+  expect(svg.match(/<path class="page"/g)).toHaveLength(1)
+  expect(width(svg, 0)).toBeGreaterThan(20)
+  expect(bars(10, 20, 30, 90)).not.toContain('<path class="page"')
+})
+
+test('what does not fit into one line of the legend stands in the next', () => {
+  const names = [
+    'naive',
+    'for update',
+    'one transaction',
+    'skip locked',
+    'rowlock, 1 a claim',
+    'rowlock, 20 a claim',
+  ]
+  const svg = drawn({ ...LINES, series: names.map((name) => ({ name, points: [{ x: 1, y: 1 }] })) })
+  for (const name of names) {
+    const x = Number(new RegExp(`<text x="([\\d.]+)" y="\\d+">${name}<`).exec(svg)?.[1])
+    expect(x + name.length * 7.4).toBeLessThan(720)
+  }
+})
+
+test('sets of bars differ without colour, and among peers ours stand out', () => {
+  const points = ['rowlock', 'graphile'].map((x) => ({ x, y: 5 }))
+  const inks = (names: string[]): string[] => {
+    const svg = drawn({ ...LINES, kind: 'bars', series: names.map((name) => ({ name, points })) })
+    return [...svg.matchAll(/fill-opacity="([\d.]+)" x="200"/g)].map(([, opacity]) => opacity!)
+  }
+  expect(inks(['p50', 'p99'])).toEqual(['1', '0.45', '1', '0.45'])
+  expect(inks(['jobs/s'])).toEqual(['1', '0.45'])
+})
