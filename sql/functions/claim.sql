@@ -2,7 +2,8 @@
 --
 -- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": {kind: [{"priority", "at", "id"} …]}, "alone": bool}];
 --   `from` is where the worker's frontier stands, line by line; a line without one is looked at from its beginning;
---   `alone` false: suspects are passed by.
+--   `alone` false: suspects are passed by. "turn", "upto": queues that share slots are visited in this order, each for
+--   no more than the whole claim then has room for; without them in any order, each by its own limit.
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "alike": [{…} …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …,
@@ -60,14 +61,16 @@ begin
   end if;
 
   for v_want in
-    select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from", w.alone
-      from jsonb_to_recordset(p_wants) as w (queue text, "limit" integer, kinds text[], "from" jsonb, alone boolean)
+    select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from", w.alone, w.upto
+      from jsonb_to_recordset(p_wants) as w (
+             queue text, "limit" integer, kinds text[], "from" jsonb, alone boolean, turn integer, upto integer)
      where not exists (select from rowlock.queue q where q.name = w.queue and q.paused_at is not null)
      -- No queue is always behind the same others:
      -- a job that must be claimed alone gets its turn at a full worker too.
-     order by random()
+     order by w.turn, random()
   loop
-    v_left := v_want."limit";
+    continue when v_want.upto <= cardinality(v_tids);
+    v_left := least(v_want."limit", v_want.upto - cardinality(v_tids));
     v_suspects := v_want.alone is not false and exists (
       select from rowlock.waiting w where w.queue = v_want.queue and w.losses >= 2);
     -- One claim in four begins with a suspect that waits longer than its queue promises, wherever it stands.

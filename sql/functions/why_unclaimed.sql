@@ -21,6 +21,7 @@ begin
          coalesce(sum(c.stuck) filter (where not c.draining), 0) as stuck,
          array_agg(c.name order by c.name) filter (where not c.draining and c.stuck > 0) as deaf,
          min(c.alone) filter (where not c.draining) as alone,
+         sum(c.shared) filter (where not c.draining) as shared,
          coalesce(sum(c.ended), 0)::bigint as ended_per_minute,
          min(c.beat_at) as oldest_beat_at, array_agg(c.name order by c.name) as names,
          jsonb_agg(to_jsonb(c) - 'handles' || jsonb_build_object('alone', c.alone::text) order by c.name) as workers
@@ -45,9 +46,11 @@ begin
 
   if v_crew.full = v_crew.taking then
     reason := 'workers_full';
-    says := format('all %s worker(s) that handle it are busy: %s job(s) of queue %s are claimed for %s slot(s)%s%s. It '
+    says := format('all %s worker(s) that handle it are busy: %s job(s) of queue %s are claimed for %s slot(s)%s%s%s. It '
       'is taken when one ends; more workers, or a higher concurrency of the queue, take more at once',
       v_crew.taking, v_crew.held, v_job.queue, v_crew.slots,
+      case when v_crew.shared is not null
+           then format('; of %s that queues share, the others have the rest', v_crew.shared) else '' end,
       case when v_crew.alone is not null
            then format('; job %s runs alone, for it was lost before', v_crew.alone) else '' end,
       case when v_crew.stuck > 0

@@ -2,8 +2,8 @@
 --
 -- Returns: one row a worker, the eldest first; those whose lease is over as long as the reaper has not buried them.
 --   `is_alive`: the lease holds. `queues`: by name, the concurrency, what runs, is stuck, is prefetched and ended in
---   the last minute there. `slots`: handlers that may run at once. `lag_ms`: of the event loop, the worst of the last
---   beat. `jobs`: what the database gave it, those that still wait for a slot among them.
+--   the last minute there. `slots`: handlers that may run at once, in all queues. `lag_ms`: of the event loop, the worst
+--   of the last beat. `jobs`: what the database gave it, those that still wait for a slot among them.
 create or replace function rowlock.workers()
 returns table (
   id uuid, name text, release text, pid integer, started_at timestamptz, beat_at timestamptz, expires_at timestamptz,
@@ -26,7 +26,8 @@ as $rowlock$
    cross join lateral (
           select coalesce(jsonb_object_agg(e.queue, e.own || e.told || jsonb_strip_nulls(
                    jsonb_build_object('concurrency', e.slots))), '{}') as queues,
-                 coalesce(sum(e.slots), 0) as slots
+                 -- Where its queues share slots, there are not as many as each of them may take.
+                 coalesce(least(sum(e.slots), rowlock.figure(w.facts, 'slots')), 0) as slots
             from (select k.queue, rowlock.slots_of(t.told, k.own, q.concurrency) as slots,
                          case when jsonb_typeof(k.own) = 'object' then k.own else '{}' end as own,
                          case when jsonb_typeof(t.told) = 'object' then t.told else '{}' end as told

@@ -11,6 +11,10 @@ export interface Want {
   readonly from?: Readonly<Record<string, readonly LinePosition[]>>
   /** Whether a job that must run alone is welcome. Default true. */
   readonly alone?: boolean
+  /** Where queues share slots: which is visited first. */
+  readonly turn?: number
+  /** And up to how many jobs, those of earlier turns among them. */
+  readonly upto?: number
 }
 
 /** A place in the line of a kind and a priority. */

@@ -170,6 +170,14 @@ export const LIMITS = table({
   },
   linesPerClaim: { max: 400, unit: 'count', why: 'A claim locks line by line; it must end.' },
   concurrency: { default: 10, min: 1, max: 1_000, unit: 'count', why: 'Per queue and process.' },
+  slots: { min: 1, max: 1_000, unit: 'count', why: 'Shared by all queues of one process.' },
+  weight: {
+    default: 1,
+    min: 1,
+    max: 100,
+    unit: 'count',
+    why: 'A share against those of others: beyond a hundred to one, say which queue goes strictly first.',
+  },
   prefetch: {
     min: 0,
     max: 100,
@@ -249,14 +257,6 @@ export const LIMITS = table({
     unit: 'ms',
     why: 'A queue’s promise: a due job starts within it.',
   },
-  restartMaxMs: {
-    default: 30 * SECOND,
-    unit: 'ms',
-    why: 'A loop that failed comes back at least this often, for ever.',
-  },
-  snoozeMs: { min: 0, max: 3_650 * DAY, unit: 'ms', why: 'As for a delay.' },
-  filterEntries: {
-    min: 1,
   maxRunning: {
     min: 1,
     max: 100_000,
@@ -287,6 +287,14 @@ export const LIMITS = table({
     unit: 'count',
     why: 'A bound on what may pile up; the count is about.',
   },
+  restartMaxMs: {
+    default: 30 * SECOND,
+    unit: 'ms',
+    why: 'A loop that failed comes back at least this often, for ever.',
+  },
+  snoozeMs: { min: 0, max: 3_650 * DAY, unit: 'ms', why: 'As for a delay.' },
+  filterEntries: {
+    min: 1,
     max: 100,
     unit: 'count',
     why: 'Each entry of a list is compared with each job that is looked at.',

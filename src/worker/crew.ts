@@ -38,9 +38,9 @@ export class Crew {
   #aloneTimer: NodeJS.Timeout | undefined
 
   constructor(options: CrewOptions) {
-    const { queues, handlers, abortGraceMs } = options.settings
+    const { queues, handlers, sharing, abortGraceMs } = options.settings
     this.#options = options
-    this.slots = new Slots(queues, [...handlers.keys()])
+    this.slots = new Slots(queues, [...handlers.keys()], sharing)
     this.#runs = new Runs({ abortGraceMs, onDeaf: (run) => this.#deaf(run) })
   }
 

@@ -8,7 +8,7 @@ import type { Rates } from './rates.ts'
 import type { Slots } from './slots.ts'
 
 /** Told once, when it registers. */
-export function identityOf({ name, queues, handlers }: WorkerSettings): Record<string, unknown> {
+export function identityOf({ name, queues, sharing, handlers }: WorkerSettings): Record<string, unknown> {
   return {
     name,
     release: RELEASE,
@@ -16,6 +16,7 @@ export function identityOf({ name, queues, handlers }: WorkerSettings): Record<s
       queues.map(({ queue, concurrency, prefetch }) => [queue, { concurrency, prefetch }]),
     ),
     kinds: [...handlers.keys()],
+    ...(sharing && { slots: sharing.slots }),
     timeouts: ownTimeouts(handlers),
     pid: process.pid,
     node: process.version,

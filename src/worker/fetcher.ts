@@ -115,6 +115,7 @@ export class Fetcher {
     if (claimed.nowMs < this.#nowMs) frontier.drop()
     this.#nowMs = claimed.nowMs
     frontier.note(claimed.jobs, wasFull, claimed.lookedMs, performance.now())
+    slots.note(wanted, claimed)
     for (const queue of Object.keys(claimed.found)) this.#flags.delete(queue)
     if (claimed.jobs.length > 0) {
       if (lease.workerId === workerId) onClaim(claimed)

@@ -10,13 +10,16 @@ import { checkOptions } from '../ground/nearest.ts'
 import type { StopOptions } from './events.ts'
 import { type Handler, handlersByKind } from './handler.ts'
 import { type Logger, stderrLogger } from './log.ts'
+import { type Sharing, sharingOf } from './sharing.ts'
 
 /** How a worker serves one queue. */
 export interface QueueOptions {
-  /** Handlers of this queue that run at once in this process. Unit: default 10, 1 to 1,000. */
+  /** Handlers of this queue that run at once in this process. Unit: default 10, or `slots`; 1 to 1,000. */
   readonly concurrency?: number | undefined
-  /** Jobs that are claimed ahead of a free slot. Unit: default the concurrency, at most 100. */
+  /** Jobs that are claimed ahead of a free slot. Unit: default the concurrency, at most 100; 0 with `slots`. */
   readonly prefetch?: number | undefined
+  /** Its part of the worker's shared `slots`, against the weights of the others. Unit: default 1, 1 to 100. */
+  readonly weight?: number | undefined
 }
 
 /** Options of a worker. */
@@ -25,6 +28,13 @@ export interface WorkerOptions {
   readonly handlers: readonly Handler[]
   /** Queues by name. Default: those that the handlers' jobs are defined with. */
   readonly queues?: Readonly<Record<string, QueueOptions>> | undefined
+  /**
+   * Slots that all queues share: handlers that run at once in this process. Unit: 1 to 1,000. Default: each queue has
+   * slots of its own, as many as its concurrency.
+   */
+  readonly slots?: number | undefined
+  /** All queues, the first one first: a free slot is strictly that one's. Needs `slots`. Default: turns by weight. */
+  readonly precedence?: readonly string[] | undefined
   /** Shown to people; need not be unique. Default: host name and process id. */
   readonly name?: string | undefined
   /** How long jobs of a dead worker wait. Default 30s. */
@@ -71,6 +81,8 @@ export interface ServedQueue {
 export interface WorkerSettings {
   readonly handlers: ReadonlyMap<string, Handler>
   readonly queues: readonly ServedQueue[]
+  /** How the queues share slots, if they do. */
+  readonly sharing: Sharing | undefined
   readonly name: string
   readonly leaseMs: number
   readonly heartbeatMs: number
@@ -93,6 +105,8 @@ export interface WorkerSettings {
 export const WORKER_OPTIONS: readonly string[] = [
   'handlers',
   'queues',
+  'slots',
+  'precedence',
   'name',
   'lease',
   'heartbeat',
@@ -118,7 +132,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
       path: 'handlers',
     })
   }
-  const queues = servedQueues(options.queues, handlers)
+  const { queues, sharing } = served(options, handlers)
   if (queues.length * handlers.size > LIMITS.linesPerWorker.max) {
     const lines = `${queues.length} queues × ${handlers.size} kinds`
     const message = `${lines} are more than ${LIMITS.linesPerWorker.max}: split the worker`
@@ -152,6 +166,7 @@ export function workerSettings(options: WorkerOptions): WorkerSettings {
   return {
     handlers,
     queues,
+    sharing,
     name:
       typeof options.name === 'string' && options.name
         ? options.name.slice(0, 200)
@@ -183,10 +198,10 @@ export function stopGraceMs(options: StopOptions): number | undefined {
   return options.grace === undefined ? undefined : durationMs(options.grace, { name: 'grace', min, max })
 }
 
-function servedQueues(
-  queues: WorkerOptions['queues'],
+function served(
+  { queues, slots, precedence }: WorkerOptions,
   handlers: ReadonlyMap<string, Handler>,
-): ServedQueue[] {
+): Pick<WorkerSettings, 'queues' | 'sharing'> {
   const wanted: Readonly<Record<string, QueueOptions>> =
     queues ?? Object.fromEntries([...handlers.values()].map(({ definition }) => [definition.queue, {}]))
   const names = Object.keys(wanted)
@@ -195,23 +210,29 @@ function servedQueues(
       path: 'queues',
     })
   }
-  return names.map((queue) => {
+  for (const queue of names) {
+    checkQueue(queue, `queues.${queue}`)
     const path = `queues.${queue}`
-    checkQueue(queue, path)
-    const options = wanted[queue] ?? {}
-    checkOptions(options, ['concurrency', 'prefetch'], path, `${path}.`)
-    const concurrency = checkInteger(options.concurrency ?? LIMITS.concurrency.default, {
-      name: `${path}.concurrency`,
-      min: LIMITS.concurrency.min,
-      max: LIMITS.concurrency.max,
-    })
-    const prefetch = checkInteger(options.prefetch ?? defaultPrefetch(concurrency), {
-      name: `${path}.prefetch`,
-      min: LIMITS.prefetch.min,
-      max: LIMITS.prefetch.max,
-    })
-    return { queue, concurrency, prefetch, hasOwnPrefetch: options.prefetch !== undefined }
+    checkOptions(wanted[queue] ?? {}, ['concurrency', 'prefetch', 'weight'], path, `${path}.`)
+  }
+  const sharing = sharingOf({ slots, precedence, queues: wanted })
+  return { queues: names.map((queue) => servedQueue(queue, wanted[queue] ?? {}, sharing)), sharing }
+}
+
+function servedQueue(queue: string, options: QueueOptions, sharing: Sharing | undefined): ServedQueue {
+  const path = `queues.${queue}`
+  const concurrency = checkInteger(options.concurrency ?? sharing?.slots ?? LIMITS.concurrency.default, {
+    name: `${path}.concurrency`,
+    min: LIMITS.concurrency.min,
+    max: sharing?.slots ?? LIMITS.concurrency.max,
   })
+  if (sharing !== undefined) return { queue, concurrency, prefetch: 0, hasOwnPrefetch: true }
+  const prefetch = checkInteger(options.prefetch ?? defaultPrefetch(concurrency), {
+    name: `${path}.prefetch`,
+    min: LIMITS.prefetch.min,
+    max: LIMITS.prefetch.max,
+  })
+  return { queue, concurrency, prefetch, hasOwnPrefetch: options.prefetch !== undefined }
 }
 
 /** As many as run at once. */

@@ -1,8 +1,10 @@
 // Room for running handlers, queue by queue, and the claimed jobs that wait for it.
 
-import type { ClaimedJob, Want } from '../engine/claim.ts'
+import type { Claim, ClaimedJob, Want } from '../engine/claim.ts'
 import type { ServedSettings } from '../engine/lease.ts'
 import { defaultPrefetch, type ServedQueue } from './options.ts'
+import { type Sharing, turnsOf } from './sharing.ts'
+import type { Turn, Turns } from './turns.ts'
 
 interface Room {
   readonly queue: string
@@ -34,12 +36,15 @@ interface Startable {
 export class Slots {
   readonly #rooms: ReadonlyMap<string, Room>
   readonly #kinds: readonly string[]
+  /** Of all queues together, where they share. */
+  readonly #shared: number
+  readonly #turns: Turns | undefined
   /** A job that was lost twice: it starts when nothing else runs, and nothing starts beside it. */
   #alone: { readonly job: ClaimedJob; started: boolean } | undefined
   /** Until then none of those is taken. Unit: ms of the monotonic clock. */
   #noneAloneUntil = Number.NEGATIVE_INFINITY
 
-  constructor(queues: readonly ServedQueue[], kinds: readonly string[]) {
+  constructor(queues: readonly ServedQueue[], kinds: readonly string[], sharing?: Sharing) {
     this.#rooms = new Map(
       queues.map((own) => {
         const { queue, concurrency, prefetch } = own
@@ -47,11 +52,14 @@ export class Slots {
       }),
     )
     this.#kinds = kinds
+    this.#shared = sharing?.slots ?? Number.POSITIVE_INFINITY
+    this.#turns = sharing && turnsOf(sharing)
   }
 
   /** What a claim should ask for now: enough to be worth a statement, or whatever an idle slot can get. */
   wants(): Want[] {
     if (this.#alone !== undefined) return []
+    if (this.#turns !== undefined) return this.#wantsInTurn(this.#turns)
     const rooms = [...this.#rooms.values()]
     const hungry = rooms.some((room) => {
       const free = room.concurrency - room.running - room.prefetched.length
@@ -69,6 +77,24 @@ export class Slots {
       .filter(({ limit }) => limit > 0)
   }
 
+  /** Whoever's turn it is gets the free slots: nothing is claimed ahead of one. */
+  #wantsInTurn(turns: Turns): Want[] {
+    const free = this.#shared - this.running - this.prefetched
+    const hungry = [...this.#rooms.values()]
+      .map((room) => ({ queue: room.queue, limit: room.concurrency - room.running - room.prefetched.length }))
+      .filter(({ limit }) => limit > 0)
+    if (free <= 0 || hungry.length === 0) return []
+    const alone = performance.now() >= this.#noneAloneUntil
+    return turns
+      .share(hungry, free)
+      .map((turn) => ({ ...turn, kinds: this.#kinds, ...(!alone && { alone }) }))
+  }
+
+  /** What came of these wants. A job that runs alone was looked for first, and says nothing of the others. */
+  note(wanted: readonly Want[], { found, alone }: Pick<Claim, 'found' | 'alone'>): void {
+    if (!alone) this.#turns?.note(wanted as readonly Turn[], found)
+  }
+
   /**
    * Run as many handlers of each queue at once as these say; a queue that has no word here as the worker was started.
    * What runs goes on. Answers the prefetched jobs that have no room any more, and whether anything is another.
@@ -78,11 +104,14 @@ export class Slots {
     let changed = false
     for (const [queue, room] of this.#rooms) {
       const { own } = room
-      const concurrency = settings[queue]?.concurrency ?? own.concurrency
-      if (concurrency === room.concurrency) continue
+      const { concurrency: ofQueue = null, limited = false } = settings[queue] ?? {}
+      const concurrency = Math.min(ofQueue ?? own.concurrency, this.#shared)
+      // A job that is claimed counts: one that waited for a slot here would keep one of its limit from the others.
+      const prefetch = limited ? 0 : own.hasOwnPrefetch ? own.prefetch : defaultPrefetch(concurrency)
+      if (concurrency === room.concurrency && prefetch === room.prefetch) continue
       changed = true
       room.concurrency = concurrency
-      room.prefetch = own.hasOwnPrefetch ? own.prefetch : defaultPrefetch(concurrency)
+      room.prefetch = prefetch
       surplus.push(...room.prefetched.splice(room.prefetch + Math.max(0, concurrency - room.running)))
     }
     return { surplus, changed }
@@ -90,7 +119,10 @@ export class Slots {
 
   /** Handlers that may run at once, in all queues. */
   get concurrency(): number {
-    return this.#sum(({ concurrency }) => concurrency)
+    return Math.min(
+      this.#shared,
+      this.#sum(({ concurrency }) => concurrency),
+    )
   }
 
   /** By queue. */
@@ -103,7 +135,8 @@ export class Slots {
 
   hasRoom(queue: string): boolean {
     const room = this.#rooms.get(queue)
-    return room !== undefined && room.running + room.prefetched.length < room.concurrency + room.prefetch
+    if (room === undefined || this.running + this.prefetched >= this.#shared) return false
+    return room.running + room.prefetched.length < room.concurrency + room.prefetch
   }
 
   add(jobs: readonly ClaimedJob[]): void {

@@ -25,6 +25,7 @@ import { Orphans } from './orphans.ts'
 import { warnOfSmallPool } from './pool-size.ts'
 import { Rates } from './rates.ts'
 import { Reporter } from './reporter.ts'
+import { slotsOf } from './sharing.ts'
 import { takeSignals } from './signals.ts'
 import { within } from './within.ts'
 
@@ -62,9 +63,9 @@ export class Worker extends EventEmitter<WorkerEvents> {
   constructor(database: Database, options: WorkerOptions) {
     super()
     this.#settings = workerSettings(options)
-    const { queues, handlers, leaseMs, heartbeatMs, logger, listen, listenConnectionString } = this.#settings
+    const { handlers, leaseMs, heartbeatMs, logger, listen, listenConnectionString } = this.#settings
     const transactional = [...handlers.values()].some((handler) => handler.transactional)
-    const slots = queues.reduce((sum, { concurrency }) => sum + concurrency, 0)
+    const slots = slotsOf(this.#settings.queues, this.#settings.sharing)
     const timeoutMs = Math.max(1_000, leaseMs / 2)
     // A password takes four round trips.
     const link = { connectTimeoutMs: Math.max(2_000, leaseMs / 2) }

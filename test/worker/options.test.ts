@@ -34,6 +34,26 @@ describe('a worker', () => {
     const asked = { a: { concurrency: 3 }, b: { concurrency: 500 }, c: { prefetch: 0 } }
     expect(settings({ queues: asked }).queues.map(({ prefetch }) => prefetch)).toEqual([3, 100, 0])
   })
+
+  test('whose queues share slots claims nothing ahead, and each of them may take all', () => {
+    const { queues: served, sharing } = settings({
+      slots: 20,
+      queues: { email: { weight: 3 }, sms: { concurrency: 5 } },
+    })
+    expect(served).toEqual([
+      { queue: 'email', concurrency: 20, prefetch: 0, hasOwnPrefetch: true },
+      { queue: 'sms', concurrency: 5, prefetch: 0, hasOwnPrefetch: true },
+    ])
+    expect(sharing).toEqual({
+      slots: 20,
+      precedence: undefined,
+      weights: new Map([
+        ['email', 3],
+        ['sms', 1],
+      ]),
+    })
+    expect(settings().sharing).toBeUndefined()
+  })
 })
 
 const REFUSED: [string, Partial<WorkerOptions>, string, RegExp][] = [
@@ -53,6 +73,45 @@ const REFUSED: [string, Partial<WorkerOptions>, string, RegExp][] = [
   ['a slip in a queue', { queues: { a: { concurency: 5 } as never } }, 'queues.a.concurency', /concurrency/],
   ['no slot', { queues: { a: { concurrency: 0 } } }, 'queues.a.concurrency', /1 to 1,?000/],
   ['a far prefetch', { queues: { a: { prefetch: 101 } } }, 'queues.a.prefetch', /0 to 100/],
+  ['no shared slot', { slots: 0 }, 'slots', /1 to 1,?000/],
+  ['a weight of 0', { slots: 5, queues: { a: { weight: 0 } } }, 'queues.a.weight', /1 to 100/],
+  ['a weight of 101', { slots: 5, queues: { a: { weight: 101 } } }, 'queues.a.weight', /1 to 100/],
+  ['half a weight', { slots: 5, queues: { a: { weight: 1.5 } } }, 'queues.a.weight', /whole number/],
+  ['a weight without slots', { queues: { a: { weight: 2 } } }, 'queues.a.weight', /with slots/],
+  ['a precedence without slots', { precedence: ['email'] }, 'precedence', /with slots/],
+  [
+    'a weight beside a precedence',
+    { slots: 5, precedence: ['a'], queues: { a: { weight: 2 } } },
+    'queues.a.weight',
+    /exclude each other/,
+  ],
+  [
+    'a precedence of a queue that is not served',
+    { slots: 5, precedence: ['email', 'emial'] },
+    'precedence[1]',
+    /does not serve the queue "emial"; did you mean 'email'/,
+  ],
+  ['a queue with two places', { slots: 5, precedence: ['email', 'email'] }, 'precedence[1]', /two places/],
+  [
+    'a queue without a place',
+    { slots: 5, precedence: ['a'], queues: { a: {}, b: {} } },
+    'precedence',
+    /no place for the queue "b"/,
+  ],
+  ['a precedence in a word', { slots: 5, precedence: 'strict' as never }, 'precedence', /list of the queues/],
+  ['a place that is no name', { slots: 5, precedence: [null] as never }, 'precedence[0]', /does not serve/],
+  [
+    'a prefetch of shared slots',
+    { slots: 5, queues: { a: { prefetch: 5 } } },
+    'queues.a.prefetch',
+    /0 with shared slots/,
+  ],
+  [
+    'more slots for one queue than for all',
+    { slots: 5, queues: { a: { concurrency: 6 } } },
+    'queues.a.concurrency',
+    /1 to 5/,
+  ],
   ['a short lease', { lease: '100ms' }, 'lease', /1s to 1h/],
   ['a heartbeat as long as the lease', { lease: '2s', heartbeat: '2s' }, 'heartbeat', /half of the lease/],
   ['an unknown unit', { poll: '5x' as never }, 'poll', /poll/],
