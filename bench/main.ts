@@ -135,6 +135,9 @@ async function agreed({ name, needs }: Scenario): Promise<boolean> {
   return /^y(es)?$/i.test(answer.trim())
 }
 
+const fileOf = (aof: boolean): Record<string, string> =>
+  aof ? { appendonly: 'yes', appendfsync: 'always' } : { appendonly: 'no' }
+
 /** Servers of one scenario: started when first asked for, stopped at its end and at that of the process. */
 function keeper(major: number) {
   const servers = new Map<string, Promise<BenchServer>>()
@@ -165,12 +168,12 @@ function keeper(major: number) {
     },
     async versions(): Promise<Pick<Recorded, 'servers'>> {
       const postgres = await Promise.all([...servers.values()])
-      const redis = await Promise.all([...redises.values()])
+      const redis = await Promise.all([...redises].map(async ([aof, one]) => ({ aof, one: await one })))
       return {
         servers: [
           ...postgres.map(({ version, settings }) => ({ name: `PostgreSQL ${version}`, settings })),
-          ...redis.flatMap((each) =>
-            each === undefined ? [] : [{ name: `Redis ${each.version}`, settings: {} }],
+          ...redis.flatMap(({ aof, one }) =>
+            one === undefined ? [] : [{ name: `Redis ${one.version}`, settings: fileOf(aof) }],
           ),
         ],
       }
