@@ -13,7 +13,9 @@
 --   order.
 -- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
 --   first. A suspect, a job that was lost twice, is claimed alone.
--- Locks: the worker's row (key share), the rows taken (skip locked). Waits for nobody.
+-- Limits: what a queue may run and start is asked by admit, under the lock of its throttle; a queue without limits is
+--   not asked for.
+-- Locks: the worker's row (key share), throttles of limited queues and the rows taken (skip locked). Waits for nobody.
 -- Errors: RL020 lease over, RL030 isolation.
 -- Why two statements for lock and delete: in one, a row that is updated between the snapshot and the lock is locked
 -- in its new version, which the delete cannot see. Why `= any (array)`: a join may run the locking query again. Why a
@@ -45,6 +47,11 @@ declare
   v_expired boolean;
   v_tids tid[] := '{}';
   v_found jsonb := '{}';
+  v_before integer;
+  v_pass record;
+  v_passes jsonb := '{}';
+  v_is_due boolean;
+  v_due_at timestamptz;
   v_next_due timestamptz;
   v_alone boolean := false;
   v_suspects boolean;
@@ -61,16 +68,28 @@ begin
   end if;
 
   for v_want in
-    select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from", w.alone, w.upto
+    select w.queue, least(coalesce(w."limit", 0), 1000) as "limit", w.kinds, w."from", w.alone, w.upto,
+           num_nonnulls(q.max_running, q.rate_starts) > 0 as is_limited
       from jsonb_to_recordset(p_wants) as w (
              queue text, "limit" integer, kinds text[], "from" jsonb, alone boolean, turn integer, upto integer)
-     where not exists (select from rowlock.queue q where q.name = w.queue and q.paused_at is not null)
+      left join rowlock.queue q on q.name = w.queue
+     where q.paused_at is null
      -- No queue is always behind the same others:
      -- a job that must be claimed alone gets its turn at a full worker too.
      order by w.turn, random()
   loop
-    continue when v_want.upto <= cardinality(v_tids);
-    v_left := least(v_want."limit", v_want.upto - cardinality(v_tids));
+    v_before := cardinality(v_tids);
+    -- One without room of its own is asked for even so: there may be room for others, who are to be told.
+    continue when v_want.upto <= v_before and not v_want.is_limited;
+    v_left := least(v_want."limit", v_want.upto - v_before);
+    if v_want.is_limited then
+      v_pass := rowlock.admit(v_want.queue, v_left, coalesce((v_found ->> v_want.queue)::integer, 0));
+      v_left := v_pass.starts;
+      v_is_due := false;
+      if v_left > 0 then
+        v_passes := v_passes || jsonb_build_object(v_want.queue, to_jsonb(v_pass));
+      end if;
+    end if;
     v_suspects := v_want.alone is not false and exists (
       select from rowlock.waiting w where w.queue = v_want.queue and w.losses >= 2);
     -- One claim in four begins with a suspect that waits longer than its queue promises, wherever it stands.
@@ -132,6 +151,7 @@ begin
         v_next_due := least(v_next_due, v_line.available_at);
         continue;
       end if;
+      v_is_due := true;
       -- A suspect at the head of the first line with work is claimed alone. Elsewhere it is passed by: what stands
       -- behind it does not wait for it.
       if v_suspects and v_tids = '{}' and v_left > 0 then
@@ -194,6 +214,15 @@ begin
         exit when v_expired is not true;
       end loop;
     end loop;
+    if v_want.is_limited then
+      v_due_at := coalesce(
+        rowlock.note_starts(
+          v_want.queue, cardinality(v_tids) - v_before, v_pass.room, v_pass.is_awaited, v_is_due, v_pass.at),
+        v_pass.next_at);
+      if v_is_due then
+        v_next_due := least(v_next_due, v_due_at);
+      end if;
+    end if;
     if v_alone then
       v_found := jsonb_build_object(v_want.queue, 1);
       exit;
@@ -212,10 +241,12 @@ begin
       insert into rowlock.running (
         id, claimed_at, available_at, enqueued_at, expires_at, retried_from, claim_id, worker_id, timeout,
         attempt, priority, failures, losses, max_attempts, queue, kind, tenant_id, dedupe_key, idempotency_key,
-        backoff, metadata, input)
-      select g.id, v_now, g.available_at, g.enqueued_at, g.expires_at, g.retried_from, v_claim_id,
+        backoff, metadata, input, limit_no)
+      select g.id, coalesce((v_passes -> g.queue ->> 'at')::timestamptz, v_now), g.available_at, g.enqueued_at,
+             g.expires_at, g.retried_from, v_claim_id,
              p_worker_id, g.timeout, g.attempt_now, g.priority, g.failures, g.losses, g.max_attempts,
-             g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata, g.input
+             g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata, g.input,
+             (v_passes -> g.queue ->> 'no')::bigint
         from gone g
     )
     select (select json_agg(json_build_array(

@@ -5,7 +5,8 @@
 -- Returns: {"now", "expires_at", "cancel": [{"id", "reason"}], "duty_in_ms", "settings": {queue: {"concurrency",
 --   "limited"}}}, or null when the lease is over: it is lost for ever, and the process takes a new identity.
 --   `duty_in_ms`: 0 for the eldest living worker, which maintains; for the others the time until the leases of all
---   elder ones would be over. `settings`: of the queues it serves, those that have a concurrency of their own or limits.
+--   elder ones would be over. `settings`: of the queues it serves, those that have a concurrency of their own or
+--   limits.
 -- Locks: the worker's row, then rows in running (skip locked).
 -- Why the row is locked before the clock is read: a beat that waited for it would judge the lease by a time long gone,
 -- and bring back one whose end the reaper has seen.

@@ -42,7 +42,8 @@ begin
   loop
     select p.paused_at, p.paused_by, p.paused_because, coalesce(q.retention_days, 7::smallint),
            coalesce(q.target_wait, interval '1 minute'), q.concurrency, q.max_running, q.rate_starts, q.rate_per,
-           q.rate_burst, rowlock.next_start_at(q.rate_starts, q.rate_per, q.rate_burst, t.paid_at, v_now), q.max_waiting,
+           q.rate_burst, rowlock.next_start_at(q.rate_starts, q.rate_per, q.rate_burst, t.paid_at, v_now),
+           q.max_waiting,
            case when q.max_waiting is not null then coalesce(q.when_full, 'refuse') end, q.name is not null
       into paused_at, paused_by, paused_because, retention_days, target_wait, concurrency, max_running, rate_starts,
            rate_per, rate_burst, next_start_at, max_waiting, when_full, is_known

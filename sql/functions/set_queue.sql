@@ -6,8 +6,8 @@
 -- worker runs at once. Workers that listen take it up at the commit of this, the others with their next heartbeat.
 --
 -- A queue that nobody has heard of is set all the same: its first job may come later.
--- `max_running` is how many jobs of the queue run at once over all workers, `rate` how many start in a time: in any time
--- t at most starts * t / per + burst; without a burst that of a tenth of a second, and at least 1. Both hold from the
+-- `max_running` is how many jobs of the queue run at once over all workers, `rate` how many start in a time: in any
+-- time t at most starts * t / per + burst; without a burst that of a tenth of a second, and at least 1. Both hold from the
 -- commit of this on; jobs that run by then count, and go on.
 -- Transaction: may run in the caller's; from a limit's change to its commit nothing of the queue starts.
 -- Errors: RL001, whose path is the setting.
@@ -76,8 +76,9 @@ begin
                             else (v_rate ->> 'starts')::numeric::integer end,
          rate_per = case when v_rate is null then q.rate_per else v_per end,
          rate_burst = case when v_rate is null then q.rate_burst
-                           when v_rate <> 'null' then coalesce((v_rate ->> 'burst')::numeric::integer, greatest(1, least(100000, trunc(
-                                  (v_rate ->> 'starts')::numeric / extract(epoch from v_per) / 10)))::integer) end,
+                           when v_rate <> 'null' then coalesce((v_rate ->> 'burst')::numeric, greatest(1, least(100000,
+                                  trunc((v_rate ->> 'starts')::numeric / extract(epoch from v_per) / 10))))::integer
+                      end,
          max_waiting = case when v_waiting is null then q.max_waiting
                             else (p_settings ->> 'max_waiting')::numeric::bigint end,
          when_full = case when v_waiting = 'null' then null

@@ -1,0 +1,216 @@
+// A limit on running jobs holds over all workers, whoever comes, goes or dies, and while it is changed. Workers are
+// played by hand; what they were given is judged by the history.
+
+import type pg from 'pg'
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
+import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
+import { until } from '../support/until.ts'
+import { endLease, fill, type Hand, held, type Reply, type Row, register, verb } from './by-hand.ts'
+
+let db: TestRowlock
+let hand: Hand
+beforeAll(async () => {
+  db = await rowlockDatabase('max_running')
+  hand = await register(db)
+})
+afterEach(() =>
+  db.sql(
+    'truncate rowlock.waiting, rowlock.running, rowlock.finished, rowlock.queue, rowlock.throttle, rowlock.sleeper',
+  ),
+)
+afterAll(() => db.drop())
+
+const set = (queue: string, settings: Row, through: { query: pg.Pool['query'] } = db.pool) =>
+  through.query('select rowlock.set_queue($1, $2)', [queue, JSON.stringify(settings)])
+const running = (queue = 'default') =>
+  db.value<number>('select count(*)::integer from rowlock.running where queue = $1', [queue])
+const throttle = async (queue = 'default') =>
+  (await db.sql('select * from rowlock.throttle where queue = $1', [queue]))[0]!
+const finish = (reply: Reply, n = reply.jobs.length) =>
+  verb(
+    db,
+    'complete',
+    reply.jobs.slice(0, n).map((job) => held(job)),
+  )
+
+/** A claim that did not meet another one, which would send it away for some milliseconds. */
+async function claim(want: Row = {}, by = hand): Promise<Reply> {
+  let reply: Reply | undefined
+  await until('no other claim has the queue', async () => {
+    reply = await by.claim(want)
+    return reply.jobs.length > 0 || reply.next_due === null
+  })
+  return reply!
+}
+
+/** The most jobs that were claimed and not finished at the same time, by what the database wrote down. */
+const mostAtOnce = (queue = 'default') =>
+  db.value<number>(
+    `with turns as (
+       select claimed_at as at, 1 as n from rowlock.finished where queue = $1
+        union all
+       select finished_at, -1 from rowlock.finished where queue = $1)
+     select coalesce(max(r.running), 0)::integer
+       from (select sum(n) over (order by at, n desc) as running from turns) as r`,
+    [queue],
+  )
+
+describe('a limit on running jobs', () => {
+  test('is met exactly, and what ends makes room', async () => {
+    await set('default', { max_running: 3 })
+    await fill(db, 10)
+    const first = await claim({ limit: 2 })
+    const second = await claim({ limit: 10 })
+    expect([first.ids.length, second.ids.length]).toEqual([2, 1])
+    expect((await claim()).ids).toEqual([])
+    await finish(first)
+    expect((await claim()).ids).toHaveLength(2)
+    expect(await running()).toBe(3)
+  })
+
+  test('holds for each queue of a claim by itself', async () => {
+    await set('a', { max_running: 1 })
+    await set('b', { max_running: 2 })
+    for (const queue of ['a', 'b', 'c']) await fill(db, 5, { queue: `'${queue}'` })
+    const wants = ['a', 'b', 'c', 'a'].map((queue) => ({ queue, limit: 4 }))
+    expect((await hand.claim(wants)).found).toEqual({ a: 1, b: 2, c: 4 })
+    expect((await hand.claim(wants)).found).toEqual({ c: 1 })
+  })
+
+  test.each([1, 3])(
+    'of %d is never exceeded by eight workers that claim and finish at once',
+    async (limit) => {
+      await set('default', { max_running: limit })
+      await fill(db, 200)
+      const hands = await Promise.all(Array.from({ length: 8 }, () => register(db)))
+      let left = 200
+      await Promise.all(
+        hands.map(async (one) => {
+          while (left > 0) {
+            const reply = await one.claim({ limit: 2 })
+            left -= reply.jobs.length
+            expect(await running()).toBeLessThanOrEqual(limit)
+            await finish(reply)
+          }
+        }),
+      )
+      expect(await mostAtOnce()).toBe(limit)
+    },
+  )
+
+  test('counts what a lost worker had until that is given back, and never what was given back twice', async () => {
+    await set('default', { max_running: 2 })
+    await fill(db, 5)
+    const lost = await register(db)
+    const had = await claim({}, lost)
+    await endLease(db, lost)
+    expect((await claim()).ids).toEqual([])
+    await db.sql('select rowlock.reap()')
+    const again = await claim()
+    expect(again.ids).toEqual(had.ids)
+    // A false alarm: the first worker goes on and ends what is another's by now.
+    expect(await finish(had)).toEqual([])
+    expect((await claim()).ids).toEqual([])
+    await finish(again)
+    expect((await claim()).ids).toHaveLength(2)
+  })
+
+  test('counts jobs that ran before it was set', async () => {
+    await fill(db, 10)
+    const before = await claim({ limit: 4 })
+    await set('default', { max_running: 3 })
+    expect((await claim()).ids).toEqual([])
+    await finish(before, 2)
+    expect((await claim()).ids).toHaveLength(1)
+    expect(await throttle()).toMatchObject({ is_settled: false })
+    await finish(before)
+    expect((await claim()).ids).toHaveLength(2)
+    expect(await throttle()).toMatchObject({ is_settled: true })
+  })
+
+  test('counts what a claim took that was on its way when it was set', async () => {
+    await fill(db, 10)
+    const session = await db.session()
+    const other = await register(db)
+    await session.query('begin')
+    expect((await other.claim({ limit: 4 }, session)).ids).toHaveLength(4)
+    await set('default', { max_running: 5 })
+    const meanwhile = await hand.claim()
+    expect([meanwhile.ids, meanwhile.next_due]).toEqual([[], expect.any(Number)])
+    await session.query('commit')
+    expect((await claim()).ids).toHaveLength(1)
+  })
+
+  test('is not held up by an old transaction that claims nothing', async () => {
+    await fill(db, 10)
+    const session = await db.session()
+    await session.query('begin')
+    await session.query('select pg_current_xact_id()')
+    await set('default', { max_running: 5 })
+    expect((await hand.claim()).ids).toHaveLength(5)
+    await session.query('commit')
+  })
+
+  test('can be raised, lowered, taken away and set again while jobs run', async () => {
+    await set('default', { max_running: 2 })
+    await fill(db, 30)
+    const two = await claim()
+    await set('default', { max_running: 4 })
+    const four = await claim()
+    expect([two.ids.length, four.ids.length]).toEqual([2, 2])
+    await set('default', { max_running: 1 })
+    await finish(two)
+    expect((await claim()).ids).toEqual([])
+    await set('default', { max_running: null })
+    const free = await claim({ limit: 7 })
+    expect(free.ids).toHaveLength(7)
+    await set('default', { max_running: 8 })
+    expect((await claim()).ids).toEqual([])
+    await finish(free)
+    expect((await claim()).ids).toHaveLength(6)
+    expect(await running()).toBe(8)
+  })
+
+  test('waits for a claim on its way when it is lowered', async () => {
+    await set('default', { max_running: 5 })
+    await fill(db, 10)
+    await finish(await claim({ limit: 1 }))
+    const session = await db.session()
+    await session.query('begin')
+    expect((await hand.claim({}, session)).ids).toHaveLength(5)
+    let isSet = false
+    const lowering = set('default', { max_running: 1 }).then(() => {
+      isSet = true
+    })
+    await until('it waits', async () => {
+      const text = `select count(*)::integer from pg_stat_activity
+                     where datname = current_database() and wait_event_type = 'Lock'`
+      return (await db.value<number>(text)) === 1
+    })
+    expect(isSet).toBe(false)
+    await session.query('commit')
+    await lowering
+    expect((await claim()).ids).toEqual([])
+  })
+
+  test('sends a claim away that meets another one, and only from this queue', async () => {
+    await set('default', { max_running: 5 })
+    await fill(db, 10)
+    await fill(db, 10, { queue: `'other'` })
+    const session = await db.session()
+    await session.query('begin')
+    await (await register(db)).claim({ limit: 1 }, session)
+    const reply = await hand.claim([{ limit: 5 }, { queue: 'other', limit: 5 }])
+    expect(reply.found).toEqual({ other: 5 })
+    expect(reply.next_due! - reply.now).toBeLessThanOrEqual(8)
+    await session.query('commit')
+    expect((await claim()).ids).toHaveLength(4)
+  })
+
+  test('is said to be full by no instant: whoever ends a job looks at once', async () => {
+    await set('default', { max_running: 1 })
+    await fill(db, 5)
+    await claim()
+    expect(await hand.claim()).toMatchObject({ ids: [], next_due: null })
+  })
+})
