@@ -15,11 +15,24 @@ const SPARSE = [
 ] as const
 const SPARSE_LIST = `w.timeout, w.max_attempts, w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata,
                   w.retried_from, w.expires_at) = 0`
+const WORKS = (name: string) => `test/worker/turns.test.ts › ${name}`
 const tells = (what: string) =>
   engine('claim-row', `a claim tells of a job that has ${what} that and no more`)
 
 export const CLAIM_GUARDS = [
   ...guardsOf('claim', [
+    [
+      'queues that share slots stand in their turns',
+      'order by w.turn, random()',
+      'order by random()',
+      WORKS('by precedence nothing of a later queue is claimed while an earlier one has a due job'),
+    ],
+    [
+      'queues that share slots take no more than there are',
+      'least(v_want."limit", v_want.upto - ',
+      'least(v_want."limit", 1000 - ',
+      WORKS('by precedence one claim takes what the first has and fills up from the next'),
+    ],
     [
       'rows that others hold are skipped',
       `limit v_left

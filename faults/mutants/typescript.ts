@@ -118,6 +118,78 @@ const WORKER: FileGuards = {
       ),
     ],
   ],
+  'src/worker/slots.ts': [
+    [
+      'queues that share have no more slots than there are',
+      'this.#shared - this.running - this.prefetched',
+      'this.#shared - this.prefetched',
+      test(
+        'worker/turns',
+        'a worker runs as many as it has shared slots, in transactions too, and nothing is claimed ahead',
+      ),
+    ],
+    [
+      'a concurrency is followed up to the shared slots',
+      'own.concurrency, this.#shared)',
+      'own.concurrency, 1_000)',
+      test('worker/turns', 'a worker follows a concurrency of a queue up to its slots'),
+    ],
+  ],
+  'src/worker/turns.ts': [
+    [
+      'the queue that used least of its share is next',
+      'turn.used < next.used',
+      'turn.used > next.used',
+      test('worker/turns', 'in turns by weight one, two and four share to within a start, slot by slot'),
+    ],
+    [
+      'a start counts by its weight',
+      'share.used += got / share.weight',
+      'share.used += got',
+      test(
+        'worker/turns',
+        'in turns by weight three to one is three starts to one, however many slots are free at a time',
+      ),
+    ],
+    [
+      'who has no turn is looked into last',
+      'quota === 0 ? 2 : isIdle ? 0 : 1',
+      'isIdle ? 0 : 1',
+      test(
+        'worker/turns',
+        'in turns by weight a queue without a turn now is looked into before the worker believes that ' +
+          'nothing is there',
+      ),
+    ],
+    [
+      'who had nothing is looked into first',
+      'isIdle ? 0 : 1)',
+      '1)',
+      test(
+        'worker/turns',
+        'in turns by weight no slot is idle while any queue has work, and what one leaves is the others’',
+      ),
+    ],
+    [
+      'turns are not saved up',
+      'anew.has(queue) ? Math.max(0, share.used - least) : share.used - least',
+      'share.used - least',
+      test(
+        'worker/turns',
+        'in turns by weight a queue that is full by its own concurrency leaves its turns, and saves none up',
+      ),
+    ],
+    [
+      'who was not looked into keeps its turn',
+      'if (could <= 0 || !share.isIdle) anew.delete(queue)',
+      'if (!share.isIdle) anew.delete(queue)',
+      test(
+        'worker/turns',
+        'in turns by weight a queue that had no work saves no turns up, and one that used the slots of ' +
+          'others owes none',
+      ),
+    ],
+  ],
   'src/worker/orphans.ts': [
     [
       'what is known is no orphan',

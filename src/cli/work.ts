@@ -19,6 +19,9 @@ import { type WorkLog, workLog } from './work-log.ts'
 interface Options {
   readonly queue?: readonly NamedQueue[]
   readonly concurrency?: number
+  readonly slots?: number
+  readonly weight?: readonly Weight[]
+  readonly precedence?: readonly string[]
   readonly name?: string
   readonly lease?: number
   readonly grace?: number
@@ -32,8 +35,13 @@ interface NamedQueue {
   readonly concurrency: number | undefined
 }
 
+interface Weight {
+  readonly queue: string
+  readonly weight: number
+}
+
 export function workCommand(shell: Shell): Command {
-  const { min, max } = LIMITS.concurrency
+  const { concurrency, slots } = LIMITS
   return new Command('work')
     .summary('run a worker for the handlers of a module')
     .description(
@@ -41,7 +49,22 @@ export function workCommand(shell: Shell): Command {
     )
     .argument('<module>', 'a file, or a package of the project')
     .option('--queue <name[:n]>', 'a queue to serve, and how many of its jobs at once; repeatable', collect)
-    .option('--concurrency <n>', 'for queues that say nothing (default: 10)', wholeNumber(min, max))
+    .option(
+      '--concurrency <n>',
+      'for queues that say nothing (default: 10)',
+      wholeNumber(concurrency.min, concurrency.max),
+    )
+    .option('--slots <n>', 'slots that all queues share, in turns', wholeNumber(slots.min, slots.max))
+    .option(
+      '--weight <name:n>',
+      "a queue's part of the shared slots (default: 1); repeatable",
+      collectWeights,
+    )
+    .option(
+      '--precedence <name>',
+      'instead of turns: each queue, the first one first, and strictly so; repeatable',
+      (name: string, before: readonly string[] = []) => [...before, name],
+    )
     .option('--name <name>', 'shown to people (default: host and process id)')
     .option('--lease <length>', "how long a dead worker's jobs wait (default: 30s)", length)
     .option('--grace <length>', 'how long running handlers may go on after the signal (default: 30s)', length)
@@ -60,6 +83,7 @@ const HELP = `
 Examples:
   rowlock work ./handlers.ts
   rowlock work ./handlers.js --queue email:50 --queue erp:5 --migrate
+  rowlock work ./handlers.js --slots 20 --weight email:3 --weight erp:1
 
 The module exports \`handlers\`, and, if it likes, \`queues\`:
   export const handlers = [handle(sendEmail, async ({ input }) => { … })]
@@ -81,6 +105,15 @@ function collect(text: string, before: readonly NamedQueue[] = []): readonly Nam
     )
   }
   return [...before, { queue: text.slice(0, at), concurrency: wholeNumber(min, max)(n) }]
+}
+
+function collectWeights(text: string, before: readonly Weight[] = []): readonly Weight[] {
+  const at = text.lastIndexOf(':')
+  const { min, max } = LIMITS.weight
+  if (at < 0) {
+    throw new InvalidArgumentError(`Behind a last colon stands its weight, from ${min} to ${max}: ${text}:3.`)
+  }
+  return [...before, { queue: text.slice(0, at), weight: wholeNumber(min, max)(text.slice(at + 1)) }]
 }
 
 /** Queues on the line that neither a handler nor the module has: what waits there is served, if a kind fits. */
@@ -250,9 +283,11 @@ function wanted(name: string, module: Readonly<Record<string, unknown>>): string
 }
 
 /** What stands on the line goes before what the module says. */
-function fromLine({ name, lease, grace, poll, listen }: Options): Partial<WorkerOptions> {
+function fromLine({ name, slots, precedence, lease, grace, poll, listen }: Options): Partial<WorkerOptions> {
   return {
     ...(name !== undefined && { name }),
+    ...(slots !== undefined && { slots }),
+    ...(precedence !== undefined && { precedence }),
     ...(lease !== undefined && { lease }),
     ...(grace !== undefined && { grace }),
     ...(poll !== undefined && { poll }),
@@ -262,18 +297,32 @@ function fromLine({ name, lease, grace, poll, listen }: Options): Partial<Worker
 
 function queuesOf(
   { handlers, queues }: WorkerOptions,
-  { queue: named, concurrency }: Options,
+  { queue: named, concurrency, weight: weights }: Options,
 ): Readonly<Record<string, QueueOptions>> | undefined {
-  if (named === undefined && concurrency === undefined) return queues
+  if (named === undefined && concurrency === undefined && weights === undefined) return queues
   const own: Readonly<Record<string, QueueOptions>> = queues ?? {}
   const names =
     named?.map(({ queue }) => queue) ??
     (queues === undefined ? handlers.map(({ definition }) => definition.queue) : Object.keys(own))
+  const unserved = weights?.find(({ queue }) => !names.includes(queue))
+  if (unserved !== undefined) {
+    const { queue } = unserved
+    throw new UsageError(`--weight: this worker does not serve the queue ${queue}; ${suggest(queue, names)}`)
+  }
   const said = new Map(named?.map(({ queue, concurrency: n }) => [queue, n]))
+  const weighed = new Map(weights?.map(({ queue, weight }) => [queue, weight]))
   return Object.fromEntries(
     names.map((queue) => {
       const n = said.get(queue) ?? own[queue]?.concurrency ?? concurrency
-      return [queue, { ...own[queue], ...(n !== undefined && { concurrency: n }) }]
+      const weight = weighed.get(queue)
+      return [
+        queue,
+        {
+          ...own[queue],
+          ...(n !== undefined && { concurrency: n }),
+          ...(weight !== undefined && { weight }),
+        },
+      ]
     }),
   )
 }

@@ -69,14 +69,14 @@ export class WeightedTurns implements Turns {
       next.used += 1 / next.weight
     }
     // Those that had nothing go first: what they do not take is left to those behind them. Those that have no turn now
-    // go last, so that a slot which nobody else takes is theirs.
+    // go last, where all that is left is theirs.
     const usedOf = ({ queue }: Hungry) => this.#shares.get(queue)!.used
     const place = ({ quota, isIdle }: (typeof turns)[number]) => (quota === 0 ? 2 : isIdle ? 0 : 1)
     turns.sort((a, b) => place(a) - place(b) || usedOf(a) - usedOf(b))
     let upto = 0
     return turns.map(({ queue, limit, quota }, turn) => {
       upto += quota
-      return { queue, limit, turn, upto: quota === 0 ? free : upto }
+      return { queue, limit, turn, upto }
     })
   }
 

@@ -193,6 +193,17 @@ describe('rowlock work', () => {
     expect(stderr).toContain('have the queue a\n')
   })
 
+  test('has queues share slots, by the weights or the precedence of the line', async () => {
+    write('handlers.mjs', HANDLERS)
+    start(['handlers.mjs', '--slots', '7', '--weight', 'odd:3', '--lease', '1h'])
+    start(['handlers.mjs', '--slots', '8', '--precedence', 'odd', '--precedence', 'default', '--lease', '1h'])
+    const slots = await until('both are known', async () => {
+      const rows = await db.sql('select slots from rowlock.workers() order by slots')
+      return rows.length === 2 && rows.map((row) => row.slots)
+    })
+    expect(slots).toEqual([7, 8])
+  })
+
   test('migrates first where it is told to', async () => {
     const empty = await createDatabase('cli work empty')
     write('handlers.mjs', HANDLERS)
@@ -257,14 +268,19 @@ test('wrong options and a database that does not let it in are told apart by the
   url.password = 'wrong'
   const ended = await Promise.all([
     run(['handlers.mjs', '--queue', 'a:0']),
+    run(['handlers.mjs', '--weight', 'odd']),
+    run(['handlers.mjs', '--slots', '5', '--weight', 'od:3']),
+    run(['handlers.mjs', '--weight', 'odd:3']),
+    run(['handlers.mjs', '--slots', '5', '--precedence', 'odd']),
     run(['handlers.mjs', '--lease', '1']),
     run(['handlers.mjs', '--lease', '1ms']),
     run(['handlers.mjs'], { DATABASE_URL: '' }),
     run(['handlers.mjs', '--url', `${db.url}_gone`]),
     run(['handlers.mjs', '--schema', 'elsewhere']),
   ])
-  expect(ended.map(({ code }) => code)).toEqual([2, 2, 2, 2, 5, 1])
+  expect(ended.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2, 2, 2, 2, 5, 1])
   for (const { stderr } of ended) expect(stderr).not.toMatch(/ {4}at /)
+  expect(ended[2]!.stderr).toMatch(/does not serve the queue od; did you mean 'odd'/)
 })
 
 test('an error that nobody caught is told with their stack, and ends the process with 1', async () => {
