@@ -1,11 +1,12 @@
 // What a job costs the server, verb by verb, counted: blocks, WAL, dead rows, never time. The figures are the same on
 // every major and hardly move, so the bounds are the figures and little more; what breaks them stands below as a twin.
-// `npm run bench -- cost` has the same of whole drains.
+// What a feature adds: `feature-cost.test.ts`. `npm run bench -- cost` has the same of whole drains.
 
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
 import { type Hand, register } from './by-hand.ts'
+import { type Counted, counted, settled } from './counted.ts'
 
 let db: TestRowlock
 let hand: Hand
@@ -21,11 +22,8 @@ beforeAll(async () => {
 })
 afterAll(() => db.drop())
 
-interface Cost {
-  /** Blocks that were read, a job. */
-  readonly blocks: number
-  readonly walBytes: number
-}
+/** Of one job. */
+type Cost = Counted
 type Verb = 'enqueue' | 'enqueue alike' | 'claim' | 'complete' | 'complete one by one'
 type Costs = Partial<Record<Verb, Cost>>
 
@@ -42,14 +40,9 @@ const SHARED = { kind: 'send-email', queue: 'email' }
 const INPUTS = Array.from({ length: BATCH }, (_, n) => ({ to: `user${n}@example.com`, template: 'welcome' }))
 const WANTS = JSON.stringify([{ queue: 'email', limit: BATCH, kinds: ['send-email'] }])
 
-/** What a statement cost a job, nested ones included. A page that is written in full after a checkpoint is no cost. */
 async function cost(text: string, values: unknown[]): Promise<Cost> {
-  const { rows } = await session.query(`explain (analyze, buffers, wal, format json) ${text}`, values)
-  const { Plan } = rows[0]['QUERY PLAN'][0]
-  return {
-    blocks: (Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']) / BATCH,
-    walBytes: Plan['WAL FPI'] > 0 ? Number.NaN : Plan['WAL Bytes'] / BATCH,
-  }
+  const { blocks, walBytes } = await counted(session, text, values)
+  return { blocks: blocks / BATCH, walBytes: walBytes / BATCH }
 }
 
 /** One batch from the enqueue to history, in one of two ways. */
@@ -79,20 +72,9 @@ async function live(isAlike: boolean, more: Record<string, (n: number) => unknow
   return costs
 }
 
-/** The middle of several batches, after two that warm up. */
-async function costs(): Promise<Record<Verb, Cost>> {
-  const all: Costs[] = []
-  for (let n = 0; n < 12; n++) {
-    const one = await live(n % 2 === 0)
-    if (n >= 2) all.push(one)
-  }
-  const middle = (verb: Verb, figure: keyof Cost): number => {
-    const figures = all.flatMap((each) => each[verb]?.[figure] ?? []).filter(Number.isFinite)
-    return figures.sort((a, b) => a - b)[figures.length >> 1] ?? Number.NaN
-  }
-  const of = (verb: Verb): Cost => ({ blocks: middle(verb, 'blocks'), walBytes: middle(verb, 'walBytes') })
-  return Object.fromEntries(Object.keys(BOUNDS).map((verb) => [verb, of(verb as Verb)])) as Record<Verb, Cost>
-}
+/** Batches in both ways, until all is known. */
+const costs = () =>
+  settled(async () => ({ ...(await live(true)), ...(await live(false)) }) as Record<Verb, Cost>)
 
 test('no verb reads or logs more for a job than it did', async () => {
   const found = await costs()
