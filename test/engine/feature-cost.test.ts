@@ -103,20 +103,6 @@ test.each<readonly [name: string, feature: Feature, blocks: number, walBytes: nu
   ['an input of 5 kB', { input: () => ({ text: noise(5_000) }) }, 17.5, 5_500],
 ])('%s adds no more than it did', async (_, feature, blocks, walBytes) => {
   const found = await life(feature)
-  console.log(
-    'FIG',
-    _,
-    (found.blocks - plain.blocks).toFixed(2),
-    (found.walBytes - plain.walBytes).toFixed(0),
-    plain,
-  )
-  console.log(
-    'FIG',
-    _,
-    (found.blocks - plain.blocks).toFixed(2),
-    (found.walBytes - plain.walBytes).toFixed(0),
-    plain,
-  )
   expect(found.blocks - plain.blocks).toBeLessThanOrEqual(blocks)
   expect(found.walBytes - plain.walBytes).toBeLessThanOrEqual(walBytes)
 })
