@@ -181,7 +181,8 @@ export class Crew {
       this.#runs.remove(run)
       this.slots.free(job, run.stuck)
       this.#fill()
-      onRoom()
+      // A limited queue has room only when the outcome is written, and its reporter says so then.
+      if (!this.slots.isLimited(job.queue) || this.#options.reporter.open === 0) onRoom()
     }
   }
 

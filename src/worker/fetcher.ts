@@ -30,6 +30,7 @@ export interface FetcherOptions {
 
 const FIRST_PAUSE_MS = 2
 const LONGEST_PAUSE_MS = 100
+const NAP_MS = 10
 /** A flag outlives the sleep it announces by this much. */
 const FLAG_SLACK_MS = 5_000
 
@@ -125,6 +126,9 @@ export class Fetcher {
       frontier.drop()
       return 0
     }
+    // Whoever looks again so soon misses nothing: it needs no flags. So it is where another claim has a limited queue.
+    const napMs = this.#untilDue(claimed, this.#pollMs())
+    if (napMs <= NAP_MS) return napMs
     return this.#rest(workerId, wants, claimed)
   }
 

@@ -12,6 +12,8 @@ interface Room {
   readonly own: ServedQueue
   concurrency: number
   prefetch: number
+  /** How many of the queue run or start is limited, over all workers. */
+  isLimited: boolean
   running: number
   /** Of the running ones, those that ignored their signal: they hold their slot. */
   stuck: number
@@ -48,7 +50,8 @@ export class Slots {
     this.#rooms = new Map(
       queues.map((own) => {
         const { queue, concurrency, prefetch } = own
-        return [queue, { queue, own, concurrency, prefetch, running: 0, stuck: 0, prefetched: [] }]
+        const room = { queue, own, concurrency, prefetch, running: 0, stuck: 0, prefetched: [] }
+        return [queue, { ...room, isLimited: false }]
       }),
     )
     this.#kinds = kinds
@@ -111,6 +114,7 @@ export class Slots {
       if (concurrency === room.concurrency && prefetch === room.prefetch) continue
       changed = true
       room.concurrency = concurrency
+      room.isLimited = limited
       room.prefetch = prefetch
       surplus.push(...room.prefetched.splice(room.prefetch + Math.max(0, concurrency - room.running)))
     }
@@ -136,6 +140,10 @@ export class Slots {
   hasRoom(queue: string): boolean {
     const room = this.#rooms.get(queue)
     if (room === undefined || this.running + this.prefetched >= this.#shared) return false
+  isLimited(queue: string): boolean {
+    return this.#rooms.get(queue)?.isLimited === true
+  }
+
     return room.running + room.prefetched.length < room.concurrency + room.prefetch
   }
 
