@@ -31,6 +31,16 @@ describe('the papers', () => {
     expect(broken).toEqual([])
   })
 
+  test('link only to results of scenarios that are there', () => {
+    const scenarios = readdirSync(`${ROOT}bench/scenarios`).map((file) => file.replace('.ts', ''))
+    const linked = pages.flatMap((from) =>
+      links(from).flatMap((target) => /bench\/RESULTS\.md#(.+)$/.exec(target)?.[1] ?? []),
+    )
+    // A section of RESULTS.md is called as its scenario is.
+    expect([...new Set(linked)].filter((name) => !scenarios.includes(name))).toEqual([])
+    expect(new Set(linked).size).toBe(scenarios.length)
+  })
+
   test('name only files and folders that are there', () => {
     const path = /^(src|sql|test|docs|scripts|examples|bench)\/[\w./-]*$/
     const missing = pages.flatMap((from) =>
