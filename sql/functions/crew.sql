@@ -17,9 +17,11 @@ as $rowlock$
   select w.id, w.name, w.beat_at, p_kind = any (w.kinds), coalesce((w.facts ->> 'draining')::boolean, false),
          least(
            rowlock.slots_of(t.told, w.queues -> p_queue, q.concurrency),
-           greatest(0, s.shared
+           -- A case, since greatest passes over what is null.
+           case when s.shared is not null then greatest(0, s.shared
              - (select count(*) from rowlock.running r where r.worker_id = w.id and r.queue <> p_queue)
-             - (rowlock.figure(w.facts, 'stuck') - coalesce(rowlock.figure(t.told, 'stuck'), 0))))::integer,
+             - (coalesce(rowlock.figure(w.facts, 'stuck'), 0) - coalesce(rowlock.figure(t.told, 'stuck'), 0)))
+           end)::integer,
          (select count(*) from rowlock.running r where r.worker_id = w.id and r.queue = p_queue),
          coalesce(rowlock.figure(t.told, 'stuck'), 0),
          coalesce(rowlock.figure(t.told, 'done'), 0) + coalesce(rowlock.figure(t.told, 'failed'), 0),

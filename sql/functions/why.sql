@@ -4,8 +4,9 @@
 --
 -- Returns: one row a reason, the most important first. `reason` is a code that does not change; `says` a sentence for
 --   people; `since` and `until` are instants of that reason, where it has them; `detail` has the figures. The reasons:
---   of a job that waits: expired, scheduled, retry_later, paused, row_locked, cancel_requested, no_worker, no_handler,
---     workers_draining, workers_full, suspect, behind, due (nothing holds it), expires;
+--   of a job that waits: expired, scheduled, retry_later, paused, row_locked, cancel_requested, running_limit,
+--     rate_limit, limits_locked, no_worker, no_handler, workers_draining, workers_full, suspect, behind, due (nothing
+--     holds it), expires;
 --   of one that runs: lease_over, overdue, cancel_requested, prefetched, running, expires;
 --   of one that ended: done, failed, cancelled; dead_letter.
 -- Errors: RL010.

@@ -1,5 +1,5 @@
--- Why a job waits: its time, its queue, whoever has its row; the workers where none of these holds it. One that has
--- expired waits for nothing but to be cancelled. Internal: a part of why.
+-- Why a job waits: its time, its queue and the limits of it, whoever has its row; the workers where none of these holds
+-- it. One that has expired waits for nothing but to be cancelled. Internal: a part of why.
 create or replace function rowlock.why_waiting(p_id bigint, p_now timestamptz)
 returns table (reason text, says text, since timestamptz, until timestamptz, detail jsonb)
 language plpgsql stable
@@ -43,6 +43,8 @@ begin
              rowlock.say_when(c.requested_at, p_now), rowlock.say_by(c.actor, c.reason)),
            c.requested_at, null::timestamptz, jsonb_build_object('actor', c.actor, 'reason', c.reason)
       from rowlock.cancel_request c where c.job_id = p_id;
+  v_is_held := v_is_held or found;
+  return query select l.* from rowlock.why_limited(p_id, p_now) as l;
   v_is_held := v_is_held or found;
   return query select u.* from rowlock.why_unclaimed(p_id, v_is_held, p_now) as u;
 

@@ -15,6 +15,12 @@ export type ReasonCode =
   /** Somebody's transaction has its row. */
   | 'row_locked'
   | 'cancel_requested'
+  /** As many jobs of its queue run as may. */
+  | 'running_limit'
+  /** As many jobs of its queue have started as may in the time: the next may start at `until`. */
+  | 'rate_limit'
+  /** Somebody's transaction has the limits of its queue. */
+  | 'limits_locked'
   /** Nobody serves its queue. */
   | 'no_worker'
   /** Workers serve its queue, and none handles its kind. */
