@@ -3,7 +3,6 @@
 import { randomUUID } from 'node:crypto'
 import fc from 'fast-check'
 import { type ClaimOutcome, claimOutcomes, type Want } from './claim.ts'
-import { type ClaimedRows, rowsOf } from './claim-reply.ts'
 import { finish, pairOf, staleOf, start, transact } from './endings.ts'
 import type { ModelDatabase, NewJob } from './queue.ts'
 import type { RealDatabase } from './real.ts'
@@ -104,7 +103,8 @@ async function claimNow(
 const sorted = (ids: readonly string[]) => [...ids].sort().join()
 
 /** What a claim answers, as far as it is looked at. */
-interface ClaimReply extends ClaimedRows {
+interface ClaimReply {
+  readonly jobs: readonly (readonly unknown[])[]
   readonly claim_id: string
   readonly alone: boolean
   readonly next_due: number | null
@@ -118,8 +118,7 @@ async function take(
   reply: ClaimReply,
   outcomes: readonly ClaimOutcome[],
 ): Promise<void> {
-  const rows = rowsOf(reply)
-  const ids = rows.map(([id]) => String(id)).sort()
+  const ids = reply.jobs.map(([id]) => String(id)).sort()
   // The answer does not say who was too late: of the heads of the same age the claim went to either first.
   const gone = await real.notWaiting(outcomes.flatMap(({ expired }) => expired))
   const found = outcomes.find(
@@ -135,7 +134,7 @@ async function take(
   for (const id of found.expired) model.endWaiting(model.jobs.get(id)!, null, 'expired')
   for (const id of found.taken) {
     const job = model.jobs.get(id)!
-    const row = rows.find(([taken]) => taken === id)!
+    const row = reply.jobs.find(([taken]) => taken === id)!
     Object.assign(job, {
       state: 'running',
       attempt: job.attempt + 1,

@@ -4,8 +4,6 @@ import { engine, faults, guardsOf, MODEL } from './mutant.ts'
 
 /** What few jobs have: each alone makes a row of all. */
 const SPARSE = [
-  ['timeout', 'a timeout'],
-  ['max_attempts', 'a most of attempts'],
   ['tenant_id', 'a tenant'],
   ['dedupe_key', 'a dedupe key'],
   ['idempotency_key', 'an idempotency key'],
@@ -13,8 +11,7 @@ const SPARSE = [
   ['retried_from', 'a job that it retries'],
   ['expires_at', 'an end'],
 ] as const
-const SPARSE_LIST = `w.timeout, w.max_attempts, w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata,
-                  w.retried_from, w.expires_at) = 0`
+const SPARSE_LIST = `w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0`
 const WORKS = (name: string) => `test/worker/turns.test.ts › ${name}`
 const tells = (what: string) =>
   engine('claim-row', `a claim tells of a job that has ${what} that and no more`)
@@ -185,7 +182,7 @@ export const CLAIM_GUARDS = [
       'and w.priority < l.priority and f.priority is null',
       engine('claim', 'lines every priority of a kind is seen from a frontier'),
     ],
-    ['a paused queue is not claimed', 'q.paused_at is not null)', 'false)', MODEL],
+    ['a paused queue is not claimed', 'where q.paused_at is null', 'where true', MODEL],
     [
       'what is not due is not claimed',
       `and w.available_at <= v_now
@@ -265,6 +262,33 @@ export const CLAIM_GUARDS = [
       'w.losses = 0 and w.input is not null',
       'w.losses = 0',
       tells('an input elsewhere'),
+    ],
+    [
+      'a claim tells of a timeout',
+      'rowlock.length_ms(g.timeout) as timeout',
+      'null as timeout',
+      tells('a timeout'),
+    ],
+    [
+      'a claim tells of a most of attempts',
+      'as timeout, g.max_attempts,',
+      'as timeout, null as max_attempts,',
+      tells('a most of attempts'),
+    ],
+    [
+      'jobs are answered together only where the caller reads that',
+      `coalesce(p_wants #> '{0,alike}' = 'true', false)`,
+      'true',
+      engine('claim-row', 'a caller that does not say so is answered row by row, each with all fields'),
+    ],
+    [
+      'behind a place with nothing after it lower priorities are looked at',
+      'select f.priority, null, null where f.priority is not null',
+      'select f.priority, null, null where false',
+      engine(
+        'claim-row',
+        'what a frontier names hides nothing: as many jobs are found as a naive look finds',
+      ),
     ],
     ...SPARSE.map(
       ([column, what]) =>

@@ -6,8 +6,8 @@ export const END_GUARDS = [
   ...guardsOf('complete', [
     [
       'complete names the claim',
-      'where r.id = g.id and r.claim_id = g.claim_id',
-      'where r.id = g.id',
+      'array_agg(g.claim_id)',
+      'array_agg((select r.claim_id from rowlock.running r where r.id = g.id))',
       engine('states', 'a stale claim changes nothing complete with the claim of nobody'),
     ],
     [
@@ -48,25 +48,32 @@ export const END_GUARDS = [
       ),
     ],
     [
-      'jobs that are completed together are of one queue',
-      'and (g.queue is null or r.queue = g.queue)',
-      '',
-      engine('alike', 'completed together jobs of another claim or another queue stay where they are'),
+      'a job has the history of its own queue',
+      'case when t.queue = g.queue then',
+      'case when t.queue is not null then',
+      engine(
+        'alike',
+        'completed together a job has the history that its own queue keeps, whatever queue its group names',
+      ),
+    ],
+    [
+      'a job that is named twice ends once',
+      'distinct on (g.id, g.claim_id) g.*',
+      'g.*',
+      engine('alike', 'completed together a job that is named twice ends once, and keeps its result'),
+    ],
+    [
+      'complete looks each job up',
+      `where r.id = any (v_given_ids)
+       and not`,
+      'where not',
+      engine('plan', 'plans of complete: each job is looked up by its id, planned while 5 ran'),
     ],
     [
       'jobs that are completed together have the class of their queue',
-      'coalesce(q.retention_days, 7)\n      from jsonb_to_recordset',
-      '7\n      from jsonb_to_recordset',
+      'g.queue, coalesce(q.retention_days, 7::smallint)',
+      'g.queue, 7::smallint',
       engine('alike', 'completed together history is kept for 30 days where its queue says 30'),
-    ],
-    [
-      'jobs are completed in the order of their ids',
-      '     order by id\n  ), gone',
-      '  ), gone',
-      engine(
-        'alike',
-        'completed together rows are locked in the order of ids, whatever the order of the groups',
-      ),
     ],
     [
       'a start that is known is not guessed',

@@ -3,12 +3,13 @@
 -- p_wants: [{"queue": q, "limit": n, "kinds": [k …], "from": {kind: [{"priority", "at", "id"} …]}, "alone": bool}];
 --   `from` is where the worker's frontier stands, line by line; a line without one is looked at from its beginning;
 --   `alone` false: suspects are passed by. "turn", "upto": queues that share slots are visited in this order, each for
---   no more than the whole claim then has room for; without them in any order, each by its own limit.
+--   no more than the whole claim then has room for; without them in any order, each by its own limit. "alike" true in
+--   the first: the caller reads jobs that are answered together; a release that does not say so does not.
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "alike": [{…} …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …,
---   "looked_ms": …}. `jobs` are those with something that few have (a timeout, keys, losses …), field by field; the
---   last is how long one may still wait for its start, in ms, or null. All others are in `alike`, by what they share.
+--   "looked_ms": …}. `jobs` are those with something that few have (a tenant, keys, losses …), field by field; the last
+--   is how long one may still wait for its start, in ms, or null. All others are in `alike`, by what they share.
 --   A short claim is no proof of emptiness; where more is known to be due, next_due is not after now. Jobs come in no
 --   order.
 -- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
@@ -39,6 +40,7 @@ declare
   v_began timestamptz := clock_timestamp();
   v_snapshot pg_snapshot := pg_current_snapshot();
   v_claim_id uuid := gen_random_uuid();
+  v_together constant boolean := coalesce(p_wants #> '{0,alike}' = 'true', false);
   v_queue text;
   v_want record;
   v_line record;
@@ -117,7 +119,7 @@ begin
         select l.kind, h.priority::integer, h.available_at, h.id
           from line l
           left join lateral (
-               select f.priority, f.at, f.id
+               select f.priority, coalesce(f.at, '-infinity') as at, coalesce(f.id, 0) as id
                  from jsonb_to_recordset(v_want."from" -> l.kind) as f (priority integer, at timestamptz, id bigint)
                 where f.priority < l.priority
                 order by f.priority desc
@@ -234,9 +236,8 @@ begin
     with gone as (
       delete from rowlock.waiting w where w.ctid = any (v_tids)
       returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now,
-                w.losses = 0 and w.input is not null and num_nonnulls(
-                  w.timeout, w.max_attempts, w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata,
-                  w.retried_from, w.expires_at) = 0 as is_bare
+                v_together and w.losses = 0 and w.input is not null and num_nonnulls(
+                  w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0 as is_bare
     ), taken as (
       insert into rowlock.running (
         id, claimed_at, available_at, enqueued_at, expires_at, retried_from, claim_id, worker_id, timeout,
@@ -260,13 +261,14 @@ begin
            -- Arrays as text cost a third of what building each row as JSON does.
            (select json_agg(a)
               from (select g.queue, g.kind, g.priority, g.attempt_now as attempt, g.failures,
+                           rowlock.length_ms(g.timeout) as timeout, g.max_attempts,
                            array_agg(g.id)::text as ids,
                            array_agg(rowlock.ms(g.available_at))::text as available_at,
                            array_agg(rowlock.ms(g.enqueued_at))::text as enqueued_at,
                            json_agg(g.input) as inputs
                       from gone g
                      where g.is_bare
-                     group by g.queue, g.kind, g.priority, g.attempt_now, g.failures) as a)
+                     group by g.queue, g.kind, g.priority, g.attempt_now, g.failures, g.timeout, g.max_attempts) as a)
       into v_jobs, v_alike;
   end if;
 

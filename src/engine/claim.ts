@@ -37,6 +37,7 @@ export interface ClaimedJob {
   /** Undefined when it lies in payload. */
   readonly input: unknown
   readonly isLarge: boolean
+  /** Minus infinity, which a row written by hand may have, is read as 1970. */
   readonly availableAtMs: number
   readonly enqueuedAtMs: number
   readonly timeoutMs: number | null
@@ -76,8 +77,8 @@ type Row = [
   number,
   unknown,
   boolean,
-  number,
-  number,
+  number | null,
+  number | null,
   number | null,
   number | null,
   string | null,
@@ -96,6 +97,8 @@ interface Alike {
   readonly priority: number
   readonly attempt: number
   readonly failures: number
+  readonly timeout: number | null
+  readonly max_attempts: number | null
   readonly ids: string
   readonly available_at: string
   readonly enqueued_at: string
@@ -132,7 +135,7 @@ export async function claim(
   const reply = await database.call<Reply>(
     'claim',
     `$1::text::uuid, $2::text::jsonb, rowlock.now() + $3::text::double precision * interval '1 ms'`,
-    [workerId, JSON.stringify(wants), sleepingMs === null ? null : String(sleepingMs)],
+    [workerId, wantsJson(wants), sleepingMs === null ? null : String(sleepingMs)],
     { timeoutMs },
   )
   const jobs = reply.jobs.map((row) => read(row, reply.claim_id, askedAt))
@@ -149,6 +152,10 @@ export async function claim(
   }
 }
 
+/** An answer that holds jobs together is read here, which releases before 0.2 do not. */
+const wantsJson = (wants: readonly Want[]): string =>
+  JSON.stringify(wants.map((want) => ({ ...want, alike: true })))
+
 function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
   const mayWaitMs = row[18]
   return {
@@ -161,8 +168,8 @@ function read(row: Row, claimId: string, askedAt: number): ClaimedJob {
     failures: row[5],
     input: row[7] ? undefined : row[6],
     isLarge: row[7],
-    availableAtMs: row[8],
-    enqueuedAtMs: row[9],
+    availableAtMs: row[8] ?? 0,
+    enqueuedAtMs: row[9] ?? 0,
     timeoutMs: row[10],
     maxAttempts: row[11],
     tenantId: row[12],
@@ -193,8 +200,8 @@ function readAlike(alike: Alike, claimId: string, into: ClaimedJob[]): void {
       isLarge: false,
       availableAtMs: msOf(availableAt[n]!),
       enqueuedAtMs: msOf(enqueuedAt[n]!),
-      timeoutMs: null,
-      maxAttempts: null,
+      timeoutMs: alike.timeout,
+      maxAttempts: alike.max_attempts,
       tenantId: null,
       dedupeKey: null,
       idempotencyKey: null,
@@ -209,8 +216,7 @@ function readAlike(alike: Alike, claimId: string, into: ClaimedJob[]): void {
 /** The elements of an SQL array of numbers. */
 const listOf = (text: string): string[] => text.slice(1, -1).split(',')
 
-/** Of an instant that is infinite there is no number: as the fields of a row, it is null. */
-const msOf = (text: string): number => (text === 'NULL' ? (null as unknown as number) : Number(text))
+const msOf = (text: string): number => (text === 'NULL' ? 0 : Number(text))
 
 /** The server moves the rows of a batch in no order; handlers start in that of the lines. */
 function byOrder(a: ClaimedJob, b: ClaimedJob): number {

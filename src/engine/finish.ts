@@ -50,51 +50,47 @@ export function outcomesJson(outcomes: readonly Outcome[]): string {
   const byVerb = new Map<string, string[]>()
   const alike = new Map<string, Together>()
   for (const outcome of [...outcomes].sort(byId)) {
-    if (outcome.verb === 'complete' && outcome.queue !== undefined && outcome.result === undefined) {
-      addTo(alike, outcome, outcome.queue)
+    if (outcome.verb === 'complete') {
+      addTo(alike, outcome)
       continue
     }
-    const text = outcome.verb === 'complete' ? completedJson(outcome) : endedJson(outcome)
+    const text = endedJson(outcome)
     const known = byVerb.get(outcome.verb)
     if (known) known.push(text)
     else byVerb.set(outcome.verb, [text])
   }
-  if (alike.size > 0) {
-    const groups = [...alike.values()].map(togetherJson)
-    byVerb.set('complete', groups.concat(byVerb.get('complete') ?? []))
-  }
+  if (alike.size > 0) byVerb.set('complete', [...alike.values()].map(togetherJson))
   return `{${[...byVerb].map(([verb, jobs]) => `"${verb}":[${jobs.join(',')}]`).join(',')}}`
 }
 
-/** Jobs of one claim and one queue that have no result. */
+/** Jobs of one claim and one queue, all of them with a result or none. */
 interface Together {
   readonly claimId: string
-  readonly queue: string
+  readonly queue: string | undefined
   readonly ids: string[]
   readonly ranEach: (number | 'NULL')[]
+  readonly results: string[]
 }
 
-function addTo(alike: Map<string, Together>, { id, claim_id, ran_ms }: Ended, queue: string): void {
-  const key = claim_id + queue
+function addTo(alike: Map<string, Together>, outcome: Extract<Outcome, { verb: 'complete' }>): void {
+  const { id, claim_id, ran_ms, queue, result } = outcome
+  const key = `${claim_id}${result === undefined ? '-' : '+'}${queue}`
   let together = alike.get(key)
   if (together === undefined) {
-    together = { claimId: claim_id, queue, ids: [], ranEach: [] }
+    together = { claimId: claim_id, queue, ids: [], ranEach: [], results: [] }
     alike.set(key, together)
   }
   together.ids.push(id)
   together.ranEach.push(ran_ms ?? 'NULL')
+  if (result !== undefined) together.results.push(result)
 }
 
-/** The lists are SQL arrays as text, which are read faster than those of JSON. */
-function togetherJson({ claimId, queue, ids, ranEach }: Together): string {
-  const name = JSON.stringify(queue)
-  return `{"claim_id":"${claimId}","queue":${name},"ids":"{${ids.join()}}","ran_each":"{${ranEach.join()}}"}`
-}
-
-/** The common case, in which nothing needs escaping; a result is JSON already. */
-function completedJson({ id, claim_id, ran_ms, result }: Extract<Outcome, { verb: 'complete' }>): string {
-  const ran = ran_ms === undefined ? '' : `,"ran_ms":${ran_ms}`
-  return `{"id":"${id}","claim_id":"${claim_id}"${ran}${result === undefined ? '' : `,"result":${result}`}}`
+/** Ids and times are SQL arrays as text, which are read faster than those of JSON. A result is JSON already. */
+function togetherJson({ claimId, queue, ids, ranEach, results }: Together): string {
+  const name = queue === undefined ? '' : `,"queue":${JSON.stringify(queue)}`
+  const lists = `"ids":"{${ids.join()}}","ran_each":"{${ranEach.join()}}"`
+  const ends = results.length === 0 ? '' : `,"results":[${results.join()}]`
+  return `{"claim_id":"${claimId}"${name},${lists}${ends}}`
 }
 
 function endedJson({ verb: _verb, attempt: _attempt, queue: _queue, ...ended }: Outcome): string {

@@ -2,8 +2,9 @@
 
 import { createRowlock, defineJob } from 'rowlock'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { finish } from '../../src/engine/finish.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
-import { enqueue, enqueueMany, type Hand, held, type Row, register, verb } from './by-hand.ts'
+import { enqueue, enqueueMany, type Hand, held, type Row, register, untilBlocked, verb } from './by-hand.ts'
 
 let db: TestRowlock
 let hand: Hand
@@ -124,14 +125,56 @@ describe('completed together', () => {
     expect(rows.map(({ at_claim }) => at_claim).filter((_, n) => n % 2 === 1)).toEqual([true, true])
   })
 
-  test('jobs of another claim or another queue stay where they are', async () => {
-    await enqueueMany(db, [{}, { queue: 'other' }])
-    const { jobs } = await hand.claim([{ limit: 1 }, { queue: 'other', limit: 1 }])
-    const inDefault = jobs.filter(({ queue }) => queue === 'default')
-    const stale = { ...inDefault[0]!, claim_id: hand.id }
-    expect(await complete(together([stale], 'default'))).toEqual([])
-    expect(await complete(together(jobs, 'default'))).toEqual(inDefault.map(({ id }) => id))
-    expect(await db.value('select queue from rowlock.running')).toBe('other')
+  test('each job has its own result, and none is no null', async () => {
+    await enqueueMany(db, [{}, {}, {}, {}, { queue: 'other' }])
+    const { jobs } = await hand.claim([{ limit: 9 }, { queue: 'other', limit: 1 }])
+    const results = [undefined, '{"a":1}', 'null', '"text"', '[5]']
+    const outcomes = jobs.map(({ id, claim_id, queue, attempt }, n) => ({
+      ...{ verb: 'complete' as const, id, claim_id, queue, attempt, ran_ms: n },
+      ...(results[n] !== undefined && { result: results[n] }),
+    }))
+    const { completed } = await finish(db.database, [...outcomes].reverse(), 60_000)
+    expect([...completed].sort()).toEqual(jobs.map(({ id }) => id).sort())
+    const rows = await db.sql('select id::text, result::text as result from rowlock.finished')
+    const told = new Map(rows.map(({ id, result }) => [id, result]))
+    const stored = [null, '{"a": 1}', 'null', '"text"', '[5]']
+    expect(jobs.map(({ id }) => told.get(id))).toEqual(stored)
+  })
+
+  test('a group that does not say its queue has the history that its queue keeps', async () => {
+    await enqueue(db, { queue: 'q' })
+    await db.sql(`select rowlock.set_queue('q', '{"retention_days": 0}')`)
+    const { jobs } = await hand.claim({ queue: 'q' })
+    const { queue: _queue, ...group } = together(jobs, 'q')
+    expect(await complete(group)).toHaveLength(1)
+    expect(await db.value('select count(*)::integer from rowlock.finished')).toBe(0)
+  })
+
+  test('jobs of another claim stay where they are', async () => {
+    await enqueueMany(db, [{}, {}])
+    const mine = (await hand.claim({ limit: 1 })).jobs
+    const others = (await hand.claim()).jobs
+    expect(await complete(together([...mine, ...others], 'default'))).toEqual(mine.map(({ id }) => id))
+    expect(await db.value('select id::text from rowlock.running')).toBe(others[0]!.id)
+  })
+
+  test('a job that is named twice ends once, and keeps its result', async () => {
+    const id = await enqueue(db)
+    const { jobs } = await hand.claim()
+    expect(await complete(together(jobs, 'default'), held(jobs[0]!, { result: 5 }))).toEqual([id])
+    expect(await db.sql('select result from rowlock.finished')).toEqual([{ result: 5 }])
+  })
+
+  test('a job has the history that its own queue keeps, whatever queue its group names', async () => {
+    await enqueueMany(db, [{}, { queue: 'q' }])
+    await db.sql(`select rowlock.set_queue('q', '{"retention_days": 30}')`)
+    const { jobs } = await hand.claim([{ limit: 1 }, { queue: 'q', limit: 1 }])
+    for (const queue of ['default', 'q', 'unknown']) await complete(together(jobs, queue))
+    const rows = await db.sql('select queue, retention_days from rowlock.finished f order by queue')
+    expect(rows).toEqual([
+      { queue: 'default', retention_days: 7 },
+      { queue: 'q', retention_days: 30 },
+    ])
   })
 
   test.each([
@@ -151,8 +194,15 @@ describe('completed together', () => {
     await enqueueMany(db, [{}, {}, {}, {}])
     const early = (await hand.claim({ limit: 1 })).jobs
     const late = (await hand.claim()).jobs
-    const ids = await complete(together([...late].reverse(), 'default'), together(early, 'default'))
-    expect(ids).toEqual([...ids].sort((a, b) => Number(a) - Number(b)))
-    expect(ids).toHaveLength(4)
+    // Somebody has the first one: none of the others is locked while it is waited for.
+    const other = await db.session()
+    await other.query('begin')
+    await other.query('select from rowlock.running where id = $1 for update', [early[0]!.id])
+    const completed = complete(together([...late].reverse(), 'default'), together(early, 'default'))
+    await untilBlocked(db)
+    const free = await db.sql('select id::text from rowlock.running for update skip locked')
+    await other.query('rollback')
+    expect(free.map(({ id }) => id).sort()).toEqual(late.map(({ id }) => id).sort())
+    expect(await completed).toHaveLength(4)
   })
 })

@@ -1,7 +1,6 @@
 // Plays workers by hand: the SQL verbs as a test calls them, and looks at whole tables.
 
 import { randomUUID } from 'node:crypto'
-import { type ClaimedRows, rowsOf } from '../../faults/model/claim-reply.ts'
 import type { TestRowlock } from '../support/database.ts'
 import { until } from '../support/until.ts'
 
@@ -73,8 +72,8 @@ export async function register(db: TestRowlock, lease = '1 hour'): Promise<Hand>
 }
 
 /** The jobs in the order of their lines; the server moves the rows of a batch in none. */
-function readClaim(reply: Row & ClaimedRows): Reply {
-  const jobs: (Taken & { at: number })[] = rowsOf(reply).map((row) => ({
+function readClaim(reply: Row): Reply {
+  const jobs: (Taken & { at: number })[] = reply.jobs.map((row: Row[]) => ({
     id: row[0],
     claim_id: reply.claim_id,
     queue: row[1],

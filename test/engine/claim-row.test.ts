@@ -65,6 +65,47 @@ test.each([
   },
 )
 
+test('a caller that does not say so is answered row by row, each with all fields', async () => {
+  await fill(db, 3)
+  const wants = [{ queue: 'default', limit: 10, kinds: ['k'] }]
+  const reply = await db.value('select rowlock.claim($1, $2)', [hand.id, JSON.stringify(wants)])
+  expect(reply.alike).toEqual([])
+  expect(reply.jobs.map((row: unknown[]) => row.length)).toEqual([19, 19, 19])
+})
+
+test('what a frontier names hides nothing: as many jobs are found as a naive look finds', async () => {
+  const next = random(seedOf('frontier'))
+  const below = (n: number) => Math.floor(next() * n)
+  for (let round = 0; round < 60; round++) {
+    await db.sql('truncate rowlock.waiting, rowlock.running')
+    const rows = Array.from({ length: below(20) }, (_, n) => ({
+      id: n + 1,
+      kind: `k${below(3)}`,
+      priority: below(5) * 5 - 10,
+      at: below(6),
+    }))
+    for (const { id, kind, priority, at } of rows) {
+      const columns = { id: String(id), kind: `'${kind}'`, priority: String(priority) }
+      await fill(db, 1, { ...columns, available_at: `timestamptz '2026-01-01' + ${at} * interval '1 s'` })
+    }
+    const from: Record<string, { priority: number; at: string; id: string }[]> = {}
+    for (let n = below(8); n > 0; n--) {
+      const [kind, priority] = [`k${below(3)}`, below(5) * 5 - 10]
+      if (from[kind]?.some((place) => place.priority === priority)) continue
+      const at = new Date(Date.UTC(2026, 0, 1, 0, 0, below(6))).toISOString()
+      from[kind] = [...(from[kind] ?? []), { priority, at, id: String(below(20)) }]
+    }
+    const expected = rows.filter(({ id, kind, priority, at }) => {
+      const place = from[kind]?.find((one) => one.priority === priority)
+      if (place === undefined) return true
+      const seconds = new Date(place.at).getUTCSeconds()
+      return at > seconds || (at === seconds && id >= Number(place.id))
+    })
+    const { ids } = await hand.claim({ kinds: ['k0', 'k1', 'k2'], from })
+    expect([...ids].sort()).toEqual(expected.map(({ id }) => String(id)).sort())
+  }
+})
+
 test('a claim takes all that it locks, though others write to its rows meanwhile', async () => {
   const count = 3_000
   await fill(db, count, { id: 'n' })

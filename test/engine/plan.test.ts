@@ -4,7 +4,7 @@
 import type pg from 'pg'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
-import { fill, type Hand, type Row, register } from './by-hand.ts'
+import { fill, type Hand, held, type Row, register } from './by-hand.ts'
 
 let db: TestRowlock
 let hand: Hand
@@ -153,6 +153,29 @@ describe('plans', () => {
     expect(found.length).toBeGreaterThan(0)
     expect(found.map((node) => node['Node Type'])).not.toContain('Seq Scan')
   })
+
+  // A plan that was made while few jobs ran is kept, and serves thousands.
+  test.each([0, 2, 5])(
+    'of complete: each job is looked up by its id, planned while %i ran',
+    async (running) => {
+      await db.sql('truncate rowlock.running')
+      await fill(db, 60)
+      if (running > 0) await hand.claim({ limit: running, queue: 'default' })
+      await db.sql('vacuum rowlock.running')
+      const { jobs } = await hand.claim({ limit: 50, queue: 'default' })
+      const { claim_id } = jobs[0]!
+      const ids = jobs.slice(0, 40).map(({ id }) => id)
+      const given = [
+        { claim_id, queue: 'default', ids: `{${ids.join()}}` },
+        ...jobs.slice(40).map((job) => held(job)),
+      ]
+      const found = nodesOn(await plansOf('select rowlock.complete($1)', [JSON.stringify(given)]), 'running')
+      const scans = found.filter((node) => node['Node Type'] !== 'ModifyTable')
+      expect(scans.map((node) => node['Index Cond'] ?? node['Node Type'])).toEqual([
+        expect.stringContaining('id = ANY'),
+      ])
+    },
+  )
 
   test('of verbs by id and by key: no table is read through', async () => {
     const id = await db.value('select min(id) from rowlock.waiting')

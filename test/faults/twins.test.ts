@@ -230,7 +230,14 @@ const TWINS: readonly (readonly [
   script: Script,
   figures: readonly Figure[],
 ])[] = [
-  ['the fence of complete', 'complete', 'and r.claim_id = g.claim_id', '', STALE_COMPLETE, ['double_owner']],
+  [
+    'the fence of complete',
+    'complete',
+    'array_agg(g.claim_id)',
+    'array_agg((select r.claim_id from rowlock.running r where r.id = g.id))',
+    STALE_COMPLETE,
+    ['double_owner'],
+  ],
   ['the fence of every other end', 'settle', 'and r.claim_id = g.claim_id', '', STALE_FAIL, ['double_owner']],
   [
     'the lease of whoever claims',
@@ -243,8 +250,8 @@ const TWINS: readonly (readonly [
   [
     'the look at pauses',
     'claim',
-    'where q.name = w.queue and q.paused_at is not null',
-    'where false',
+    'where q.paused_at is null',
+    'where true',
     CLAIM_THE_PAUSED,
     ['limits_broken'],
   ],
@@ -269,9 +276,8 @@ const TWINS: readonly (readonly [
     'claim',
     `delete from rowlock.waiting w where w.ctid = any (v_tids)
       returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now,
-                w.losses = 0 and w.input is not null and num_nonnulls(
-                  w.timeout, w.max_attempts, w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata,
-                  w.retried_from, w.expires_at) = 0 as is_bare`,
+                v_together and w.losses = 0 and w.input is not null and num_nonnulls(
+                  w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0 as is_bare`,
     `select w.*, least(w.attempt, 2147483646) + 1 as attempt_now, false as is_bare
        from rowlock.waiting w where w.ctid = any (v_tids)`,
     async () => {
