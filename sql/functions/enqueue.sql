@@ -2,9 +2,10 @@
 --
 -- options: as a job of enqueue_many, without kind and input:
 --   {"queue": "erp", "delay": "10 minutes", "dedupe_key": "…"}.
--- Returns: the job's id, and whether it was created: false when a live job of the queue has the dedupe key.
+-- Returns: the job's id, and whether it was created: false when a live job of the queue has the dedupe key, or
+--   when the queue is full and drops what comes; then the id is that of no job.
 -- Transaction: may run in the caller's: the job exists when, and only if, it commits. Locks: its dedupe key.
--- Errors: RL001, RL003.
+-- Errors: RL001, RL003, RL018.
 create or replace function rowlock.enqueue(kind text, input jsonb default '{}', options jsonb default '{}')
 returns table (id bigint, created boolean)
 language plpgsql volatile security definer
@@ -20,6 +21,7 @@ begin
   end if;
   v_reply := rowlock.enqueue_many(jsonb_build_array(
     coalesce(options, '{}') || jsonb_build_object('kind', kind, 'input', coalesce(input, 'null'))));
-  return query select (v_reply -> 'ids' ->> 0)::bigint, json_array_length(v_reply -> 'existing') = 0;
+  return query select (v_reply -> 'ids' ->> 0)::bigint, 
+    json_array_length(v_reply -> 'existing') + coalesce(json_array_length(v_reply -> 'dropped'), 0) = 0;
 end
 $rowlock$;

@@ -5,7 +5,7 @@
 --   1,000. Lengths of time are intervals: '30s', '10 minutes'.
 -- Returns: as store.
 -- Transaction: may run in the caller's. Locks: its dedupe keys.
--- Errors: RL001, RL003, each with the path and the index.
+-- Errors: RL001, RL003, RL018, each with the path and the index.
 create or replace function rowlock.enqueue_many(p_jobs jsonb) returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp

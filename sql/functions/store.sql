@@ -3,9 +3,11 @@
 --
 -- p_jobs: as enqueue_many takes it. p_keyed, p_large: whether any job has a dedupe key, or an input for payload.
 -- Returns: {"ids": ["…"], "existing": [n …]}: one id per job in order; `existing` are those (from 0) that were not
---   created because a live job of their queue has their key. Duplicates inside one call: the first wins.
+--   created because a live job of their queue has their key. Duplicates inside one call: the first wins. Where any
+--   were dropped, since their queue is full, "dropped": [n …] too; their ids are those of no job.
 -- Order: keys first, in their own order, so that two bulk calls cannot deadlock; then the jobs, in order.
 -- Waits: for another open transaction that has just taken the same key.
+-- Errors: RL018. Where no queue has a bound, to know that is one block of an index.
 create or replace function rowlock.store(p_jobs jsonb, p_keyed boolean, p_large boolean) returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
@@ -28,6 +30,15 @@ begin
   end if;
   if p_keyed then
     v_holders := rowlock.take_keys(p_jobs, v_ids);
+  end if;
+  if exists (
+       select from rowlock.queue q
+        where q.max_waiting is not null
+          and (q.name = 'default' or p_jobs @> jsonb_build_array(jsonb_build_object('queue', q.name)))) then
+    v_numbered := true;
+    v_ids := coalesce(v_ids, array(
+      select nextval('rowlock.job_id') from generate_series(1, jsonb_array_length(p_jobs))));
+    v_holders := rowlock.turn_away(p_jobs, v_ids, coalesce(v_holders, v_ids));
   end if;
   if p_large then
     insert into rowlock.payload (job_id, body)
@@ -63,6 +74,17 @@ begin
     from stored s;
   if v_queues is not null then
     perform rowlock.wake(v_queues, v_due);
+  end if;
+  if array_position(v_holders, null) is not null then
+    return json_build_object(
+      'ids', array(
+        select coalesce(g.holder, g.id)
+          from unnest(v_ids, v_holders) with ordinality as g (id, holder, n)
+         order by g.n)::text[],
+      'existing', array(
+        select g.n - 1 from unnest(v_ids, v_holders) with ordinality as g (id, holder, n) where g.id <> g.holder),
+      'dropped', array(
+        select g.n - 1 from unnest(v_holders) with ordinality as g (holder, n) where g.holder is null));
   end if;
   return json_build_object(
     'ids', coalesce(v_holders, v_stored, '{}')::text[],

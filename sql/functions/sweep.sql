@@ -2,7 +2,7 @@
 -- whose job went back to wait, became a dead letter or has ended, kept dedupe keys that are due, flags of workers
 -- that are gone; what is older than 90 days of the audit, of bulk changes that ended, and of imports. The pause of a
 -- queue that is still paused stays in the audit: it says by whom, and why. A bulk change that nobody has gone on with
--- for 90 days is stopped.
+-- for 90 days is stopped. Queues that were found full are counted anew, so that those who enqueue need not.
 --
 -- Returns: {"expired", "cancelled", "keys", "flags", "audit", "bulks", "imports"}: how many of each; those that were
 --   stopped count as bulks.
@@ -90,6 +90,18 @@ begin
            select o.key from rowlock.import o where coalesce(o.ended_at, o.beat_at) < v_now - interval '90 days'
             order by o.key limit p_limit for update skip locked));
   get diagnostics v_imports = row_count;
+  delete from rowlock.queue_length l
+   where l.ctid = any (array(
+           select o.ctid from rowlock.queue_length o
+            where not exists (select from rowlock.queue q where q.name = o.queue and q.max_waiting = o.most)
+            limit p_limit for update skip locked));
+  perform rowlock.measure(q.name, q.max_waiting)
+     from rowlock.queue q
+    cross join lateral (
+           select l.waiting from rowlock.queue_length l
+            where l.queue = q.name and l.most = q.max_waiting
+            order by l.counted_at desc limit 1) as l
+    where q.max_waiting is not null and l.waiting >= q.max_waiting;
   return jsonb_build_object(
     'expired', v_expired, 'cancelled', v_cancelled, 'keys', v_keys, 'flags', v_flags, 'audit', v_audit,
     'bulks', v_bulks + v_stopped, 'imports', v_imports);

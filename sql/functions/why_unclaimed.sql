@@ -46,8 +46,8 @@ begin
 
   if v_crew.full = v_crew.taking then
     reason := 'workers_full';
-    says := format('all %s worker(s) that handle it are busy: %s job(s) of queue %s are claimed for %s slot(s)%s%s%s. It '
-      'is taken when one ends; more workers, or a higher concurrency of the queue, take more at once',
+    says := format('all %s worker(s) that handle it are busy: %s job(s) of queue %s are claimed for %s slot(s)%s%s%s. '
+      'It is taken when one ends; more workers, or a higher concurrency of the queue, take more at once',
       v_crew.taking, v_crew.held, v_job.queue, v_crew.slots,
       case when v_crew.shared is not null
            then format('; of %s that queues share, the others have the rest', v_crew.shared) else '' end,

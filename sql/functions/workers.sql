@@ -2,8 +2,8 @@
 --
 -- Returns: one row a worker, the eldest first; those whose lease is over as long as the reaper has not buried them.
 --   `is_alive`: the lease holds. `queues`: by name, the concurrency, what runs, is stuck, is prefetched and ended in
---   the last minute there. `slots`: handlers that may run at once, in all queues. `lag_ms`: of the event loop, the worst
---   of the last beat. `jobs`: what the database gave it, those that still wait for a slot among them.
+--   the last minute there. `slots`: handlers that may run at once, in all queues. `lag_ms`: of the event loop, the
+--   worst of the last beat. `jobs`: what the database gave it, those that still wait for a slot among them.
 create or replace function rowlock.workers()
 returns table (
   id uuid, name text, release text, pid integer, started_at timestamptz, beat_at timestamptz, expires_at timestamptz,

@@ -49,4 +49,20 @@ create table rowlock.throttle (
   constraint throttle_pkey primary key (queue)
 ) with (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
 
+-- Queues with a bound on what waits, found at once: an enqueue looks whether there are any.
+create index queue_bounded on rowlock.queue (name) where max_waiting is not null;
+
+-- How many jobs waited in such a queue, counted up to `most`, when `at_id` was the last id that was given out. Rows are
+-- added, never changed: a count in a transaction that stays open is in nobody's way. Unlogged: what is lost is counted
+-- again.
+create unlogged table rowlock.queue_length (
+  counted_at timestamptz not null,
+  took_ms double precision not null,
+  waiting bigint not null,
+  most bigint not null,
+  at_id bigint not null,
+  queue text not null
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
+create index queue_length_last on rowlock.queue_length (queue, counted_at desc);
+
 set local lock_timeout = '2s';

@@ -213,16 +213,23 @@ async function* good(
 }
 
 async function told({ shell, file, name }: Work, found: Reached & Partial<Imported>): Promise<void> {
-  const { lines, jobs: made, existing, from = 0, wasFinished = false } = found
+  const { lines, jobs: made, existing, dropped, from = 0, wasFinished = false } = found
   const { key } = file
   if (shell.isJson) {
-    return shell.json({ lines, jobs: made, existing, ...(key !== undefined && { key, from, wasFinished }) })
+    return shell.json({
+      lines,
+      jobs: made,
+      existing,
+      dropped,
+      ...(key !== undefined && { key, from, wasFinished }),
+    })
   }
   if (wasFinished)
     return shell.print(`nothing enqueued: ${key} was finished before, with ${jobs(made)} in all`)
   const there = existing > 0 ? `; ${count(existing)} were there already, by their dedupe key` : ''
+  const lost = dropped > 0 ? `; ${count(dropped)} were dropped, since their queue is full` : ''
   const resumed = from > 0 ? ` in all; this time from line ${count(from + 1)}` : ''
-  await shell.print(`${jobs(made)} enqueued from ${name}${resumed}${there}`)
+  await shell.print(`${jobs(made)} enqueued from ${name}${resumed}${there}${lost}`)
 }
 
 function refused(

@@ -106,7 +106,9 @@ async function enqueueOne(
     shell.say(
       job.created
         ? `enqueued: ${kind} in queue ${queue}`
-        : `nothing enqueued: this live job has the dedupe key already`,
+        : job.reason === 'queue_full'
+          ? `dropped: queue ${queue} is full; no job has this id`
+          : `nothing enqueued: this live job has the dedupe key already`,
     )
     await shell.print(job.id)
   } catch (error) {

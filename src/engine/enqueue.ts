@@ -11,8 +11,10 @@ import type { Queryable } from './seam.ts'
 /** What became of one job of an enqueue. Never null. */
 export interface Enqueued {
   readonly id: string
-  /** False when a live job of the queue had the dedupe key already: `id` is that job. */
+  /** False when a live job of the queue had the dedupe key already: `id` is that job. And when it was dropped. */
   readonly created: boolean
+  /** `'queue_full'`: it was dropped, as its queue's `whenFull` says, and no job has this id. Else absent. */
+  readonly reason?: 'queue_full'
 }
 
 /** Requests, in any form that can be gone through once. */
@@ -28,7 +30,7 @@ export type Send = (
  * Enqueue all requests, or none. Up to 1,000 jobs and 4 MB are one statement; more are several in one transaction,
  * or, in the caller's, behind one savepoint.
  *
- * Errors: of the request at fault, with its `index`; OUTCOME_UNKNOWN when the last answer was lost.
+ * Errors: of the request at fault, with its `index`; QUEUE_FULL; OUTCOME_UNKNOWN when the last answer was lost.
  */
 export async function enqueueAll(
   database: Database,
@@ -197,12 +199,18 @@ async function store(
       : await database.callOn<Reply | Run>(queryable, name, args, values)
   if ('first' in reply) return created(reply)
   const existing = reply.existing.length === 0 ? undefined : new Set(reply.existing)
-  return reply.ids.map((id, index) => ({ id, created: existing === undefined || !existing.has(index) }))
+  const dropped = reply.dropped === undefined ? undefined : new Set(reply.dropped)
+  return reply.ids.map((id, index) =>
+    dropped?.has(index)
+      ? { id, created: false, reason: 'queue_full' }
+      : { id, created: existing === undefined || !existing.has(index) },
+  )
 }
 
 interface Reply {
   readonly ids: readonly string[]
   readonly existing: readonly number[]
+  readonly dropped?: readonly number[]
 }
 
 /** Ids one after the other. */

@@ -25,6 +25,8 @@ export interface Progress {
   readonly jobs: number
   /** Lines whose dedupe key a live job had already, as far as this process saw them. */
   readonly existing: number
+  /** Lines whose jobs were dropped, since their queue was full, as far as this process saw them. */
+  readonly dropped: number
 }
 
 /** An import as the database knows it. */
@@ -53,6 +55,13 @@ export interface ImportOptions {
   readonly signal?: AbortSignal | undefined
 }
 
+/** What `store` answers. */
+interface Reply {
+  readonly ids: readonly string[]
+  readonly existing: readonly number[]
+  readonly dropped?: readonly number[]
+}
+
 /** It was stopped by its signal. Of an import with a key, what it says is committed. */
 export class ImportStopped extends Error {
   override readonly name = 'ImportStopped'
@@ -76,11 +85,11 @@ export async function importTogether(
   lines: AsyncIterable<ReadLines>,
   { onProgress, signal }: ImportOptions = {},
 ): Promise<Progress> {
-  let progress: Progress = { lines: 0, jobs: 0, existing: 0 }
+  let progress: Progress = { lines: 0, jobs: 0, existing: 0, dropped: 0 }
   let transaction: string | undefined
   let isSent = false
   const send = async (client: PooledClient, batch: readonly ReadLines[]) => {
-    const { ids, existing } = await database.callOn<{ ids: string[]; existing: number[] }>(
+    const { ids, existing, dropped = [] } = await database.callOn<Reply>(
       client,
       'store',
       '$1::text::jsonb, $2::text::boolean, $3::text::boolean',
@@ -88,8 +97,9 @@ export async function importTogether(
     )
     progress = {
       lines: batch.at(-1)!.line,
-      jobs: progress.jobs + ids.length - existing.length,
+      jobs: progress.jobs + ids.length - existing.length - dropped.length,
       existing: progress.existing + existing.length,
+      dropped: progress.dropped + dropped.length,
     }
     onProgress?.(progress)
   }
@@ -159,6 +169,7 @@ export async function importWithKey(
   const from = row.lines
   const wasFinished = row.endedAt !== null
   let existing = 0
+  let dropped = 0
   let pending: ReadLines[] = []
   let last: Pick<ReadLines, 'line' | 'digest'> = { line: 0, digest }
   // Where the import stands is a line we have read, with the digest we have, or the file is another one.
@@ -174,7 +185,7 @@ export async function importWithKey(
     for (const each of pending) verify(each)
     pending = pending.filter(({ line }) => line > row.lines)
   }
-  const progress = (): Progress => ({ lines: row.lines, jobs: row.jobs, existing })
+  const progress = (): Progress => ({ lines: row.lines, jobs: row.jobs, existing, dropped })
   const flush = async () => {
     while (pending.length > 0) {
       if (signal?.aborted) throw new ImportStopped(progress())
@@ -195,6 +206,7 @@ export async function importWithKey(
         signal,
       )
       existing += answer.existing ?? 0
+      dropped += answer.dropped ?? 0
       stand(answer)
       onProgress?.(progress())
     }
@@ -246,11 +258,12 @@ async function patiently(
 
 interface Answer extends ImportRow {
   readonly existing?: number
+  readonly dropped?: number
 }
 
 async function call(database: Database, verb: string, args: string, values: unknown[]): Promise<Answer> {
   const row = await database.call<Record<string, never>>(verb, args, values, { write: verb })
-  const { key, lines, jobs, digest, existing } = row as unknown as Answer
+  const { key, lines, jobs, digest, existing, dropped } = row as unknown as Answer
   const { started_at, beat_at, ended_at } = row
   return {
     key,
@@ -261,6 +274,7 @@ async function call(database: Database, verb: string, args: string, values: unkn
     beatAt: new Date(beat_at!),
     endedAt: ended_at === null ? null : new Date(ended_at!),
     ...(existing !== undefined && { existing }),
+    ...(dropped !== undefined && { dropped }),
   }
 }
 

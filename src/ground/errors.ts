@@ -66,6 +66,11 @@ export const ERRORS = {
     when: 'A bulk change is to begin that is the same as one that has not ended: one verb, one filter.',
     next: 'Go on with the one that `bulk` names, or stop it; `anew` begins another all the same.',
   },
+  QUEUE_FULL: {
+    sqlstate: 'RL018',
+    when: 'About as many jobs wait in a queue as its `maxWaiting` lets in; nothing of the call was enqueued.',
+    next: 'Slow down and call again later, or let fewer producers in; what waits is worked off meanwhile.',
+  },
   LEASE_LOST: {
     sqlstate: 'RL020',
     when: 'The lease ran out, or the job was given to another owner, before this write.',

@@ -143,7 +143,7 @@ describe('NDJSON', () => {
   test('comes through a pipe as well; then nothing is checked beforehand and nothing is half done', async () => {
     expect(await run(['--file', '-', '--json'], numbered(2_500))).toMatchObject({
       code: 0,
-      stdout: '{"lines":2500,"jobs":2500,"existing":0}\n',
+      stdout: '{"lines":2500,"jobs":2500,"existing":0,"dropped":0}\n',
     })
     await expectEach(2_500)
     const wrong = await run(['--file', '-'], `${numbered(2_500)}{}\n${numbered(1)}x\n`)
@@ -249,7 +249,7 @@ describe('with a key', () => {
     await expectEach(3_000)
     const third = await run(['--file', path, '--key', 'k', '--json'])
     expect(linesOf(third.stdout)).toEqual([
-      { lines: 3_000, jobs: 3_000, existing: 0, key: 'k', from: 3_000, wasFinished: true },
+      { lines: 3_000, jobs: 3_000, existing: 0, dropped: 0, key: 'k', from: 3_000, wasFinished: true },
     ])
     const other = await run(['--file', file('other.ndjson', numbered(4_000)), '--key', 'k'])
     expect(other).toMatchObject({

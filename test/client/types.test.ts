@@ -97,7 +97,11 @@ describe('enqueue', () => {
   test('answers an id and whether it was created, never null', () => {
     expectTypeOf<Awaited<ReturnType<Rowlock['enqueue']>>>().toEqualTypeOf<Enqueued>()
     expectTypeOf<Awaited<ReturnType<Rowlock['enqueueMany']>>>().toEqualTypeOf<Enqueued[]>()
-    expectTypeOf<Enqueued>().toEqualTypeOf<{ readonly id: string; readonly created: boolean }>()
+    expectTypeOf<Enqueued>().toEqualTypeOf<{
+      readonly id: string
+      readonly created: boolean
+      readonly reason?: 'queue_full'
+    }>()
   })
 })
 

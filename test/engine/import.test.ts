@@ -64,7 +64,7 @@ describe('an import without a key', () => {
     const reached = await importTogether(db.database, file(2_500), {
       onProgress: ({ lines }) => seen.push(lines),
     })
-    expect(reached).toEqual({ lines: 2_500, jobs: jobsOf(2_500), existing: 0 })
+    expect(reached).toEqual({ lines: 2_500, jobs: jobsOf(2_500), existing: 0, dropped: 0 })
     expect(seen).toEqual([1_000, 2_000, 2_500])
     const [{ transactions }] = await db.sql(
       'select count(distinct xmin::text) as transactions from rowlock.waiting',
@@ -108,7 +108,7 @@ describe('an import without a key', () => {
   test('counts lines whose dedupe key a live job has', async () => {
     const keyed = (line: number) => toWire(counted.with(line, { dedupeKey: `k${line % 7}` })) as Wire
     const reached = await importTogether(db.database, file(1_200, keyed))
-    expect(reached).toEqual({ lines: 1_200, jobs: 7, existing: jobsOf(1_200) - 7 })
+    expect(reached).toEqual({ lines: 1_200, jobs: 7, existing: jobsOf(1_200) - 7, dropped: 0 })
   })
 })
 
@@ -122,7 +122,14 @@ describe('an import with a key', () => {
     const rest = await importWithKey(db.database, key, file(4_000), {
       onProgress: ({ lines }) => seen.push(lines),
     })
-    expect(rest).toEqual({ lines: 4_000, jobs: jobsOf(4_000), existing: 0, from: 3_000, wasFinished: false })
+    expect(rest).toEqual({
+      lines: 4_000,
+      jobs: jobsOf(4_000),
+      existing: 0,
+      dropped: 0,
+      from: 3_000,
+      wasFinished: false,
+    })
     expect(seen).toEqual([3_000, 4_000])
     await expectEach(4_000)
   })
@@ -228,6 +235,7 @@ describe('in SQL', () => {
       digest: 'd1',
       accepted: true,
       existing: 0,
+      dropped: 0,
     })
     await expect(step(`1, 'd1', '[{"kind": "counted"}]', 2, 'd2'`)).rejects.toMatchObject({ code: 'RL001' })
     expect(await db.value(`select lines from rowlock.import`)).toBe('1')

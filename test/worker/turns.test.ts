@@ -1,5 +1,5 @@
-// Queues that share the slots of one worker: in turns by weight, or strictly one before the other. Stepped: each claim is
-// one look of the fetcher, and jobs end when the test says so.
+// Queues that share the slots of one worker: in turns by weight, or strictly one before the other. Stepped: each claim
+// is one look of the fetcher, and jobs end when the test says so.
 
 import { defineJob, handle, handleInTransaction } from 'rowlock'
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
