@@ -140,11 +140,11 @@ export class Slots {
   hasRoom(queue: string): boolean {
     const room = this.#rooms.get(queue)
     if (room === undefined || this.running + this.prefetched >= this.#shared) return false
-  isLimited(queue: string): boolean {
-    return this.#rooms.get(queue)?.isLimited === true
+    return room.running + room.prefetched.length < room.concurrency + room.prefetch
   }
 
-    return room.running + room.prefetched.length < room.concurrency + room.prefetch
+  isLimited(queue: string): boolean {
+    return this.#rooms.get(queue)?.isLimited === true
   }
 
   add(jobs: readonly ClaimedJob[]): void {
