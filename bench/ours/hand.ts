@@ -118,5 +118,5 @@ export class Hand {
 }
 
 function wants({ queue = 'default', limit = 10, kinds = ['k'] }: Wanted): string {
-  return JSON.stringify([{ queue, limit, kinds }])
+  return JSON.stringify([{ queue, limit, kinds, alike: true }])
 }

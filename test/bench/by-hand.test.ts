@@ -21,7 +21,7 @@ const counts = () =>
 
 test('a worker by hand holds what it claimed, alike or not, and ends it', async () => {
   await fill(db, 5)
-  await fill(db, 1, { timeout: `interval '1 minute'` })
+  await fill(db, 1, { tenant_id: `'acme'` })
   const hand = await Hand.on(db.direct)
   const jobs = await hand.claim({ limit: 10 })
   expect(jobs).toHaveLength(6)
@@ -37,7 +37,8 @@ test('a worker by hand holds what it claimed, alike or not, and ends it', async 
 })
 
 test('the loop in the server runs all jobs of a kind to their end', async () => {
-  await fill(db, 25)
+  await fill(db, 20)
+  await fill(db, 5, { tenant_id: `'acme'` })
   const workerId = randomUUID()
   await db.sql(`select rowlock.register($1, interval '1 hour', '{}')`, [workerId])
   await db.sql(loopInServer(workerId, 10, 'k'))

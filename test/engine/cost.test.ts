@@ -11,10 +11,12 @@ import { type Counted, counted, settled } from './counted.ts'
 let db: TestRowlock
 let hand: Hand
 let session: pg.Client
+let bounds: Record<Verb, Cost>
 beforeAll(async () => {
   db = await rowlockDatabase('cost')
   hand = await register(db)
   session = await db.session()
+  bounds = boundsOf(Number(await db.value('show server_version_num')))
   // Never analysed, and nothing vacuumed meanwhile.
   for (const table of ['waiting', 'running', 'dedupe']) {
     await db.sql(`alter table rowlock.${table} set (autovacuum_enabled = off)`)
@@ -27,18 +29,22 @@ type Cost = Counted
 type Verb = 'enqueue' | 'enqueue alike' | 'claim' | 'complete' | 'complete one by one'
 type Costs = Partial<Record<Verb, Cost>>
 
-/** What a job may cost. Found: 6.06 and 343, 7.2 and 390, 8.06 and 336, 10.06 and 336. */
-const BOUNDS: Record<Verb, Cost> = {
-  enqueue: { blocks: 6.2, walBytes: 348 },
-  'enqueue alike': { blocks: 6.2, walBytes: 348 },
-  claim: { blocks: 7.4, walBytes: 394 },
-  complete: { blocks: 8.2, walBytes: 340 },
-  'complete one by one': { blocks: 10.2, walBytes: 340 },
+/** What a job may cost. Found: 6.06 and 343, 7.2 and 389, 5.09 and 336, 7.09 and 336. */
+const boundsOf = (version: number): Record<Verb, Cost> => {
+  // Before PostgreSQL 17 a scan by many ids enters its index once for each.
+  const entered = version < 170_000 ? 2 : 0
+  return {
+    enqueue: { blocks: 6.2, walBytes: 348 },
+    'enqueue alike': { blocks: 6.2, walBytes: 348 },
+    claim: { blocks: 7.4, walBytes: 394 },
+    complete: { blocks: 5.2 + entered, walBytes: 340 },
+    'complete one by one': { blocks: 7.2 + entered, walBytes: 340 },
+  }
 }
 const BATCH = 500
 const SHARED = { kind: 'send-email', queue: 'email' }
 const INPUTS = Array.from({ length: BATCH }, (_, n) => ({ to: `user${n}@example.com`, template: 'welcome' }))
-const WANTS = JSON.stringify([{ queue: 'email', limit: BATCH, kinds: ['send-email'] }])
+const WANTS = JSON.stringify([{ queue: 'email', limit: BATCH, kinds: ['send-email'], alike: true }])
 
 async function cost(text: string, values: unknown[]): Promise<Cost> {
   const { blocks, walBytes } = await counted(session, text, values)
@@ -78,7 +84,7 @@ const costs = () =>
 
 test('no verb reads or logs more for a job than it did', async () => {
   const found = await costs()
-  for (const [verb, { blocks, walBytes }] of Object.entries(BOUNDS) as [Verb, Cost][]) {
+  for (const [verb, { blocks, walBytes }] of Object.entries(bounds) as [Verb, Cost][]) {
     expect(found[verb].blocks, `blocks of ${verb}`).toBeLessThanOrEqual(blocks)
     expect(found[verb].walBytes, `WAL of ${verb}`).toBeLessThanOrEqual(walBytes)
   }
@@ -133,7 +139,7 @@ describe('the bounds notice', () => {
     try {
       const found = await costs()
       for (const verb of verbs)
-        expect([verb, found[verb][figure] > BOUNDS[verb][figure]]).toEqual([verb, true])
+        expect([verb, found[verb][figure] > bounds[verb][figure]]).toEqual([verb, true])
     } finally {
       await db.sql(undo)
     }
@@ -143,12 +149,12 @@ describe('the bounds notice', () => {
     const text = await db.value<string>(
       `select pg_get_functiondef(p.oid) from pg_proc p where p.oid = 'rowlock.complete'::regproc`,
     )
-    const twin = text.replace('coalesce(g.retention_days, (select', 'coalesce((select')
+    const twin = text.replace('case when t.queue = g.queue then', 'case when false then')
     expect(twin).not.toBe(text)
     await db.sql(twin)
     const found = await costs()
     await db.sql(text)
-    expect(found.complete.blocks).toBeGreaterThan(BOUNDS.complete.blocks)
+    expect(found.complete.blocks).toBeGreaterThan(bounds.complete.blocks)
   })
 })
 

@@ -32,7 +32,7 @@ interface Feature {
 const BATCH = 250
 /** No key is the same as one that died before it. */
 let round = 0
-const WANTS = JSON.stringify([{ queue: 'email', limit: BATCH, kinds: ['send-email'] }])
+const WANTS = JSON.stringify([{ queue: 'email', limit: BATCH, kinds: ['send-email'], alike: true }])
 const FAILED = {
   outcome: 'failed',
   cause: 'Error',
@@ -83,8 +83,9 @@ beforeAll(async () => {
   plain = await life({})
 })
 
-test('a plain job reads 23 blocks and logs 1,070 bytes', () => {
-  expect(plain.blocks).toBeLessThanOrEqual(24)
+test('a plain job reads 20 blocks, two more before PostgreSQL 17, and logs 1,067 bytes', async () => {
+  const version = Number(await db.value('show server_version_num'))
+  expect(plain.blocks).toBeLessThanOrEqual(version < 170_000 ? 22.8 : 20.8)
   expect(plain.walBytes).toBeLessThanOrEqual(1_085)
 })
 
@@ -96,7 +97,7 @@ test.each<readonly [name: string, feature: Feature, blocks: number, walBytes: nu
   ['metadata of 45 bytes', { job: () => ({ metadata: { trace: noise(32) } }) }, 0.7, 162],
   ['an end', { job: () => ({ expires_in: '1 hour' }) }, 1.6, 92],
   ['an idempotency key', { job: (n) => ({ idempotency_key: `charge ${round} ${n}` }) }, 2.7, 148],
-  ['a dedupe key', { job: (n) => ({ dedupe_key: `user ${round} ${n}` }) }, 14, 440],
+  ['a dedupe key', { job: (n) => ({ dedupe_key: `user ${round} ${n}` }) }, 11, 440],
   ['an attempt that failed', { fails: true }, 28.5, 1_060],
   // Above 2 kB PostgreSQL keeps a value beside its row, and each move writes it anew; above 4 kB we do, and none does.
   ['an input of 3 kB', { input: () => ({ text: noise(3_000) }) }, 47.5, 10_150],
