@@ -13,13 +13,21 @@ beforeAll(async () => {
   db = await rowlockDatabase('max_running')
   hand = await register(db)
 })
-afterEach(() =>
-  db.sql(
+afterEach(async () => {
+  // A transaction that a failed test left open would hold up the next one.
+  await Promise.all(opened.splice(0).map((session) => session.end()))
+  await db.sql(
     'truncate rowlock.waiting, rowlock.running, rowlock.finished, rowlock.queue, rowlock.throttle, rowlock.sleeper',
-  ),
-)
+  )
+})
 afterAll(() => db.drop())
 
+const opened: pg.Client[] = []
+async function open(): Promise<pg.Client> {
+  const session = await db.session()
+  opened.push(session)
+  return session
+}
 const set = (queue: string, settings: Row, through: { query: pg.Pool['query'] } = db.pool) =>
   through.query('select rowlock.set_queue($1, $2)', [queue, JSON.stringify(settings)])
 const running = (queue = 'default') =>
@@ -130,7 +138,7 @@ describe('a limit on running jobs', () => {
 
   test('counts what a claim took that was on its way when it was set', async () => {
     await fill(db, 10)
-    const session = await db.session()
+    const session = await open()
     const other = await register(db)
     await session.query('begin')
     expect((await other.claim({ limit: 4 }, session)).ids).toHaveLength(4)
@@ -143,9 +151,10 @@ describe('a limit on running jobs', () => {
 
   test('is not held up by an old transaction that claims nothing', async () => {
     await fill(db, 10)
-    const session = await db.session()
+    await db.sql('create table work_of_others as select 1 as n')
+    const session = await open()
     await session.query('begin')
-    await session.query('select pg_current_xact_id()')
+    await session.query('select from work_of_others for update')
     await set('default', { max_running: 5 })
     expect((await hand.claim()).ids).toHaveLength(5)
     await session.query('commit')
@@ -175,7 +184,7 @@ describe('a limit on running jobs', () => {
     await set('default', { max_running: 5 })
     await fill(db, 10)
     await finish(await claim({ limit: 1 }))
-    const session = await db.session()
+    const session = await open()
     await session.query('begin')
     expect((await hand.claim({}, session)).ids).toHaveLength(5)
     let isSet = false
@@ -193,11 +202,24 @@ describe('a limit on running jobs', () => {
     expect((await claim()).ids).toEqual([])
   })
 
+  test('counts a job that runs for long, however many come and go beside it', async () => {
+    await set('default', { max_running: 2 })
+    await fill(db, 200)
+    const oldest = await claim({ limit: 1 })
+    for (let n = 0; n < 150; n++) {
+      const reply = await claim()
+      expect(reply.ids).toHaveLength(1)
+      // From now on it is the oldest, far above the floor.
+      if (n === 75) await finish(oldest)
+      else await finish(reply)
+    }
+  })
+
   test('sends a claim away that meets another one, and only from this queue', async () => {
     await set('default', { max_running: 5 })
     await fill(db, 10)
     await fill(db, 10, { queue: `'other'` })
-    const session = await db.session()
+    const session = await open()
     await session.query('begin')
     await (await register(db)).claim({ limit: 1 }, session)
     const reply = await hand.claim([{ limit: 5 }, { queue: 'other', limit: 5 }])
@@ -222,7 +244,7 @@ describe('a limit on running jobs', () => {
 describe('a worker that found a queue full', () => {
   /** The names of the queues whose workers are told, in the order of their notices. */
   async function told(work: () => Promise<unknown>): Promise<string[]> {
-    const listener = await db.session()
+    const listener = await open()
     const notices: string[] = []
     listener.on('notification', ({ payload = '' }) => notices.push(payload))
     await listener.query(`listen "${await db.value<string>('select rowlock.channel()')}"`)
@@ -246,6 +268,24 @@ describe('a worker that found a queue full', () => {
     expect(await told(() => claim())).toEqual(['queue default'])
     expect(await throttle()).toMatchObject({ is_awaited: false })
     expect(await told(() => claim())).toEqual([])
+  })
+
+  test('is told by a look that leaves room for want of a slot of its own', async () => {
+    await set('default', { max_running: 1 })
+    await fill(db, 5)
+    await fill(db, 1, { queue: `'other'` })
+    const reply = await claim()
+    const waits = await register(db)
+    await claim({}, waits)
+    await sleep(waits)
+    await finish(reply)
+    const wants = [
+      { queue: 'other', turn: 0, upto: 1 },
+      { queue: 'default', turn: 1, upto: 1 },
+    ]
+    expect(await told(async () => expect((await hand.claim(wants)).found).toEqual({ other: 1 }))).toEqual([
+      'queue default',
+    ])
   })
 
   test('is told nothing while the others take what is free, which costs no write of it', async () => {
@@ -283,10 +323,10 @@ describe('what a limit costs', () => {
     await db.sql('alter table rowlock.running set (autovacuum_enabled = off)')
     await set('default', { max_running: 5 })
     await fill(db, 10_000)
-    const old = await db.session()
+    const old = await open()
     await old.query('begin isolation level repeatable read')
     await old.query('select 1')
-    const session = await db.session()
+    const session = await open()
     const counted = async () => {
       const text = `explain (analyze, buffers, format json)
         select count(*) from rowlock.running r where r.queue = 'default' and r.limit_no >= $1`
@@ -302,6 +342,34 @@ describe('what a limit costs', () => {
     const { floor, is_settled } = await throttle()
     expect([is_settled, Number(floor) > 300]).toEqual([true, true])
     await old.query('commit')
+  })
+
+  /** The statements inside of one call. */
+  async function statements(wants: readonly Row[]): Promise<string[]> {
+    const session = await open()
+    const texts: string[] = []
+    await session.query(`load 'auto_explain'`)
+    await session.query(`set auto_explain.log_min_duration = 0; set auto_explain.log_nested_statements = on;
+                         set auto_explain.log_format = 'json'; set auto_explain.log_level = 'notice'`)
+    session.on('notice', ({ message = '' }) => {
+      if (message.includes('plan:')) texts.push(JSON.parse(message.slice(message.indexOf('{')))['Query Text'])
+    })
+    await hand.claim(wants, session)
+    return texts
+  }
+
+  test('is no statement more for a queue without one, whatever limits others have', async () => {
+    await fill(db, 40)
+    const before = await statements([{ limit: 10 }])
+    await set('other', { max_running: 1, rate: { starts: 1, per: '1 s' } })
+    await set('default', { target_wait: '5 s' })
+    const after = await statements([{ limit: 10 }])
+    expect(after).toEqual(before)
+    expect(after.filter((text) => /throttle|limit_no >=/.test(text))).toEqual([])
+    await set('default', { max_running: 30 })
+    expect(
+      (await statements([{ limit: 10 }])).filter((text) => /throttle/.test(text)).length,
+    ).toBeGreaterThan(0)
   })
 
   test('is nothing for a queue without one: no number, no row of its own, no entry of the index', async () => {

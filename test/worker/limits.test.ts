@@ -128,6 +128,8 @@ describe('a limit on running jobs', () => {
       .slice(mark)
       .flatMap(({ text }) => /"(claim|finish|start|sleep)"/.exec(text)?.[1] ?? [])
     expect(verbs.join(' ')).toMatch(/^(claim )*(finish (claim )+){20}/)
+    // One takes the job, one finds the queue full. None comes before the outcome is written.
+    expect(verbs.filter((verb) => verb === 'claim').length).toBeLessThanOrEqual(2 * 21 + 6)
   })
 })
 
