@@ -37,7 +37,7 @@ const STYLE = `text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-weig
 const FILLS = [1, 0.45, 0.1]
 /** Names that begin so are ours. */
 const OURS = 'rowlock'
-const DASHES = ['', '8 4', '2 3', '10 3 2 3', '5 5', '1 4']
+const DASHES = ['', '8 4', '2 3', '10 3 2 3', '5 5', '14 4']
 
 /** The SVG of a plot. */
 export function drawn(plot: Plot): string {
@@ -138,11 +138,13 @@ function lines({ title, xLabel, yLabel, xScale, yScale, series }: Plot): string 
   body.push(`<path class="axis" d="M${box.left} ${box.top}V${box.bottom}H${box.right}"/>`)
   const middle = (box.left + box.right) / 2
   body.push(`<text x="${middle}" y="${box.bottom + 42}" text-anchor="middle">${escaped(xLabel)}</text>`)
-  series.forEach(({ points }, n) => {
+  series.forEach(({ name, points }, n) => {
     const known = points.filter(({ y }) => Number.isFinite(y))
     const path = known.map(({ x, y }, i) => `${i === 0 ? 'M' : 'L'}${onX(Number(x))} ${onY(y)}`).join('')
     const dash = DASHES[n % INKS] === '' ? '' : ` stroke-dasharray="${DASHES[n % INKS]}"`
-    body.push(`<path class="line s${n % INKS}"${dash} d="${path}"/>`)
+    // Ours are bold.
+    const bold = series.length > 1 && name.startsWith(OURS) ? ' style="stroke-width:3.5"' : ''
+    body.push(`<path class="line s${n % INKS}"${bold}${dash} d="${path}"/>`)
     for (const { x, y } of known) body.push(mark(n, onX(Number(x)), onY(y)))
   })
   body.push(key.svg)

@@ -153,4 +153,6 @@ test('sets of bars differ without colour, and among peers ours stand out', () =>
   }
   expect(inks(['p50', 'p99'])).toEqual(['1', '0.45', '1', '0.45'])
   expect(inks(['jobs/s'])).toEqual(['1', '0.45'])
+  const lines = drawn({ ...LINES, series: [{ ...LINES.series[0]!, name: 'rowlock' }, LINES.series[1]!] })
+  expect(lines.match(/stroke-width:3.5/g)).toHaveLength(1)
 })
