@@ -1,7 +1,7 @@
 // What is measured runs in a child process of its own, so that its CPU time is its own. A child loads one module and
 // runs the functions it exports when asked; what the module keeps between them is its state.
 
-import { fork } from 'node:child_process'
+import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { BUILD_VARIABLE } from './built.ts'
 
@@ -30,6 +30,11 @@ export class Missing extends Error {}
 
 const BENCH = new URL('../', import.meta.url).href
 const END_MS = 10_000
+/** Whoever lives when this process ends is ended with it. */
+const living = new Set<ChildProcess>()
+process.once('exit', () => {
+  for (const child of living) child.kill('SIGKILL')
+})
 
 /** Start a child with the module at a URL (`new URL('../peers/graphile.ts', import.meta.url)`), as it was built. */
 export async function startChild(module: URL): Promise<Child> {
@@ -41,7 +46,7 @@ export async function startChild(module: URL): Promise<Child> {
     serialization: 'advanced',
   })
   const kill = () => child.kill('SIGKILL')
-  process.once('exit', kill)
+  living.add(child)
   const waiting = new Map<number, { resolve: (a: Answered<never>) => void; reject: (e: Error) => void }>()
   const listeners: ((told: unknown) => void)[] = []
   let asked = 0
@@ -59,7 +64,7 @@ export async function startChild(module: URL): Promise<Child> {
     })
     child.once('error', reject)
     child.once('exit', (code, signal) => {
-      process.removeListener('exit', kill)
+      living.delete(child)
       const error = new Error(`the child with ${module.pathname.split('/').at(-1)} ended: ${signal ?? code}`)
       reject(error)
       for (const { reject: refuse } of waiting.values()) refuse(error)
