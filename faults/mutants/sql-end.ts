@@ -6,8 +6,8 @@ export const END_GUARDS = [
   ...guardsOf('complete', [
     [
       'complete names the claim',
-      'array_agg(g.claim_id)',
-      'array_agg((select r.claim_id from rowlock.running r where r.id = g.id))',
+      'select g.id, g.claim_id, g.result, g.ran_ms, null::text',
+      'select g.id, (select r.claim_id from rowlock.running r where r.id = g.id), g.result, g.ran_ms, null::text',
       engine('states', 'a stale claim changes nothing complete with the claim of nobody'),
     ],
     [
@@ -24,7 +24,7 @@ export const END_GUARDS = [
     ],
     [
       'a queue without history keeps none of the done',
-      `     where g.retention_days > 0
+      `     where d.retention_days > 0
 `,
       '',
       engine(
@@ -34,13 +34,13 @@ export const END_GUARDS = [
     ],
     [
       'history has the class of its queue',
-      `g.retention_days, 'done'`,
+      `d.retention_days, 'done'`,
       `7, 'done'`,
       engine('history', 'a retention class holds for the jobs that end from now on'),
     ],
     [
       'a queue without history keeps no input of the done',
-      'g.input is null and g.retention_days = 0',
+      'q.name = g.queue and q.retention_days = 0',
       'false',
       faults(
         'guards',
@@ -58,8 +58,8 @@ export const END_GUARDS = [
     ],
     [
       'a job that is named twice ends once',
-      'distinct on (g.id, g.claim_id) g.*',
-      'g.*',
+      'count(distinct i.id) < count(*)',
+      'false',
       engine('alike', 'completed together a job that is named twice ends once, and keeps its result'),
     ],
     [

@@ -37,6 +37,7 @@ begin
   with given as (
     select g.id, g.claim_id, g.result, g.ran_ms, null::text as queue, null::smallint as retention_days
       from jsonb_to_recordset(p_jobs) as g (id bigint, claim_id uuid, result jsonb, ran_ms double precision)
+     where g.id is not null and g.claim_id is not null
     union all
     -- How long a queue keeps its history is looked up once for all of them.
     select e.id, g.claim_id, e.result, e.ran_ms, g.queue, coalesce(q.retention_days, 7::smallint)
@@ -45,14 +46,21 @@ begin
       left join rowlock.queue q on q.name = g.queue
      cross join lateral rows from (
              unnest(g.ids), unnest(g.ran_each), jsonb_array_elements(g.results)) as e (id, ran_ms, result)
+     where e.id is not null and g.claim_id is not null
   )
   select array_agg(g.id), array_agg(g.claim_id), array_agg(g.result), array_agg(g.ran_ms), array_agg(g.queue),
          array_agg(g.retention_days)
     into v_given_ids, v_claims, v_results, v_ran, v_of, v_days
-    from (select distinct on (g.id, g.claim_id) g.*
-            from given g
-           where g.id is not null and g.claim_id is not null
-           order by g.id, g.claim_id, g.result) as g;
+    from given g;
+  if (select count(distinct i.id) < count(*) from unnest(v_given_ids) as i (id)) then
+    select array_agg(g.id), array_agg(g.claim_id), array_agg(g.result), array_agg(g.ran_ms), array_agg(g.queue),
+           array_agg(g.retention_days)
+      into v_given_ids, v_claims, v_results, v_ran, v_of, v_days
+      from (select distinct on (g.id, g.claim_id) g.*
+              from unnest(v_given_ids, v_claims, v_results, v_ran, v_of, v_days)
+                     as g (id, claim_id, result, ran_ms, queue, retention_days)
+             order by g.id, g.claim_id, g.result) as g;
+  end if;
 
   with gone as (
     delete from rowlock.running r
@@ -60,35 +68,34 @@ begin
        and not ((r.id, r.claim_id) not in (
              select p.id, p.claim_id from unnest(v_given_ids, v_claims) as p (id, claim_id)))
     returning r.*
-  ), told as (
-    select g.*, t.result, t.ran_ms,
-           case when t.queue = g.queue then t.retention_days
-                else coalesce((select q.retention_days from rowlock.queue q where q.name = g.queue), 7::smallint)
-            end as retention_days
-      from gone g
-      join unnest(v_given_ids, v_claims, v_results, v_ran, v_of, v_days)
-             as t (id, claim_id, result, ran_ms, queue, retention_days)
-        on t.id = g.id and t.claim_id = g.claim_id
   ), kept as (
     insert into rowlock.finished (
       id, finished_at, claimed_at, started_at, available_at, enqueued_at, retried_from, worker_id, timeout, attempt,
       priority, failures, max_attempts, retention_days, state, queue, kind, tenant_id, dedupe_key, idempotency_key,
       backoff, metadata, input, result)
     select g.id, v_now, g.claimed_at,
-           coalesce(g.started_at, greatest(g.claimed_at, v_now - least(abs(g.ran_ms), 1e10) * interval '1 ms')),
+           coalesce(g.started_at, greatest(g.claimed_at, v_now - least(abs(t.ran_ms), 1e10) * interval '1 ms')),
            g.available_at, g.enqueued_at, g.retried_from, g.worker_id, g.timeout, g.attempt, g.priority, g.failures,
-           g.max_attempts, g.retention_days, 'done', g.queue, g.kind, g.tenant_id, g.dedupe_key,
-           g.idempotency_key, g.backoff, g.metadata, g.input, g.result
-      from told g
-     where g.retention_days > 0
+           g.max_attempts, d.retention_days, 'done', g.queue, g.kind, g.tenant_id, g.dedupe_key,
+           g.idempotency_key, g.backoff, g.metadata, g.input, t.result
+      from gone g
+      join unnest(v_given_ids, v_claims, v_results, v_ran, v_of, v_days)
+             as t (id, claim_id, result, ran_ms, queue, retention_days)
+        on t.id = g.id and t.claim_id = g.claim_id
+     cross join lateral (
+           select case when t.queue = g.queue then t.retention_days
+                       else coalesce((select q.retention_days from rowlock.queue q where q.name = g.queue), 7::smallint)
+                   end as retention_days) as d
+     where d.retention_days > 0
   )
   select array_agg(g.id),
          array_agg(g.queue) filter (where g.dedupe_key is not null),
          array_agg(g.dedupe_key) filter (where g.dedupe_key is not null),
          array_agg(g.id) filter (where g.dedupe_key is not null),
-         array_agg(g.id) filter (where g.input is null and g.retention_days = 0)
+         array_agg(g.id) filter (where g.input is null
+           and exists (select from rowlock.queue q where q.name = g.queue and q.retention_days = 0))
     into v_ids, v_queues, v_keys, v_holders, v_large
-    from told g;
+    from gone g;
   perform rowlock.give_up(v_ids, v_queues, v_keys, v_holders, v_large);
   return coalesce(v_ids, '{}');
 end

@@ -273,8 +273,8 @@ const MUTANTS: [what: string, verb: string, find: string, replace: string, probe
   [
     'complete is fenced',
     'complete',
-    'array_agg(g.claim_id)',
-    'array_agg((select r.claim_id from rowlock.running r where r.id = g.id))',
+    'select g.id, g.claim_id, g.result, g.ran_ms, null::text',
+    'select g.id, (select r.claim_id from rowlock.running r where r.id = g.id), g.result, g.ran_ms, null::text',
     STALE('complete'),
   ],
   ['every other end is fenced', 'settle', 'and r.claim_id = g.claim_id', '', STALE('fail')],

@@ -233,8 +233,8 @@ const TWINS: readonly (readonly [
   [
     'the fence of complete',
     'complete',
-    'array_agg(g.claim_id)',
-    'array_agg((select r.claim_id from rowlock.running r where r.id = g.id))',
+    'select g.id, g.claim_id, g.result, g.ran_ms, null::text',
+    'select g.id, (select r.claim_id from rowlock.running r where r.id = g.id), g.result, g.ran_ms, null::text',
     STALE_COMPLETE,
     ['double_owner'],
   ],
@@ -293,7 +293,7 @@ const TWINS: readonly (readonly [
   [
     'the history that complete writes',
     'complete',
-    'where g.retention_days > 0',
+    'where d.retention_days > 0',
     'where false',
     ONE,
     ['lost'],
