@@ -12,6 +12,7 @@ export interface Entry {
 export const ROSTER: readonly Entry[] = [
   { name: 'rowlock', on: 'postgres' },
   { name: 'rowlock-no-history', on: 'postgres' },
+  { name: 'rowlock-full', on: 'postgres' },
   { name: 'rowlock-loop', on: 'postgres' },
   { name: 'rowlock-default', on: 'postgres', share: 0.3 },
   { name: 'graphile', on: 'postgres' },

@@ -1,14 +1,14 @@
-// Rowlock's verbs without handlers: a loop that claims 500 and finishes 500, as one would use pg-boss's fetch.
+// Rowlock's verbs without handlers: a loop that claims 1,000 and finishes 1,000, as one would use pg-boss's fetch.
 
 import { randomUUID } from 'node:crypto'
 import { verbs } from '../kit/rowlock.ts'
 import { handledMany, tellProgress } from './handled.ts'
 import { rowlockPeer } from './rowlock-worker.ts'
 
-const BATCH = 500
+const BATCH = 1000
 const TIMEOUT_MS = 60_000
 const base = rowlockPeer({
-  configuration: 'No worker: a loop of claim (500) and finish (500) over one connection; history kept.',
+  configuration: 'No worker: a loop of claim (1,000) and finish (1,000) over one connection; history kept.',
 })
 let database: InstanceType<typeof verbs.Database> | undefined
 let over = false

@@ -1,5 +1,6 @@
 // Rowlock as users run it, a client and a worker with handlers, in a configuration.
 
+import type { StandardSchemaV1 } from '@standard-schema/spec'
 import { rowlock } from '../kit/rowlock.ts'
 import { handled, takeStarts, tellProgress } from './handled.ts'
 import { batchesOf, commitAround, connected, eachOf, type Peer } from './shape.ts'
@@ -13,11 +14,30 @@ export interface RowlockConfiguration {
   readonly concurrency?: number
   readonly prefetch?: number
   readonly retentionDays?: 0
+  /** As users write jobs: with a schema, a timeout, a tenant, attempts and a result. Default: a bare job. */
+  readonly full?: true
+}
+
+/** As the README's: what a user writes from the first day. */
+const NUMBER: StandardSchemaV1<{ n: number }> = {
+  '~standard': {
+    version: 1,
+    vendor: 'bench',
+    validate: (value) =>
+      typeof (value as { n?: unknown } | null)?.n === 'number'
+        ? { value: value as { n: number } }
+        : { issues: [{ message: 'n must be a number' }] },
+  },
 }
 
 /** Make a contender of a configuration. */
 export function rowlockPeer(own: RowlockConfiguration): Peer & { starts(): [number, number][] } {
-  const noop = rowlock.defineJob<{ n: number }>('noop')
+  const noop =
+    own.full === undefined
+      ? rowlock.defineJob<{ n: number }>('noop')
+      : rowlock.defineJob('noop', { input: NUMBER, timeout: '30s', retry: { maxAttempts: 8 } })
+  const withOptions = (n: number) =>
+    own.full === undefined ? noop.with({ n }) : noop.with({ n }, { tenantId: `tenant ${n % 100}` })
   let client: Rowlock
   let worker: Worker | undefined
   let url = ''
@@ -37,7 +57,7 @@ export function rowlockPeer(own: RowlockConfiguration): Peer & { starts(): [numb
       client = rowlock.createRowlock({ connectionString: url, maxConnections: 16 })
     },
     async enqueue(amount) {
-      for (const ns of batchesOf(amount)) await client.enqueueMany(ns.map((n) => noop.with({ n })))
+      for (const ns of batchesOf(amount)) await client.enqueueMany(ns.map(withOptions))
     },
     async enqueueOnes(ones) {
       await eachOf(ones, (n) => client.enqueue(noop, { n }))
@@ -50,7 +70,12 @@ export function rowlockPeer(own: RowlockConfiguration): Peer & { starts(): [numb
     async work() {
       const { concurrency, prefetch } = own
       worker = client.worker({
-        handlers: [rowlock.handle(noop, ({ input }) => handled(input))],
+        handlers: [
+          rowlock.handle(noop, ({ input }) => {
+            handled(input)
+            if (own.full !== undefined) return { sent: true }
+          }),
+        ],
         ...(concurrency !== undefined && { queues: { default: { concurrency, prefetch } } }),
       })
       tellProgress()

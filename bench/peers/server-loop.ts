@@ -1,4 +1,4 @@
-// A reference: the same claim and finish, 500 at a time, in a loop inside the server, with a commit after each. Nothing
+// A reference: the same claim and finish, 1,000 at a time, in a loop inside the server, with a commit after each. Nothing
 // travels, nothing is decoded, no handler runs: what any client can reach at the most.
 
 import { randomUUID } from 'node:crypto'
@@ -11,7 +11,7 @@ import { connected } from './shape.ts'
 
 const base = rowlockPeer({
   configuration:
-    'A DO block: claim (500), commit, finish (500), commit, until nothing is left; history kept.',
+    'A DO block: claim (1,000), commit, finish (1,000), commit, until nothing is left; history kept.',
 })
 let session: pg.Client
 let url = ''
@@ -31,7 +31,7 @@ export const peer = {
     await database.close()
     tellProgress()
     looping = session
-      .query(loopInServer(workerId, 500, 'noop'))
+      .query(loopInServer(workerId, 1000, 'noop'))
       .then(() => handledMany(Number.POSITIVE_INFINITY))
   },
   async close() {

@@ -10,6 +10,7 @@ import { entries } from '../peers/roster.ts'
 const OURS = 'rowlock'
 const MAIN = ['rowlock', 'rowlock-no-history', 'graphile', 'pg-boss']
 const MORE = [
+  'rowlock-full',
   'graphile-large-queue',
   'rowlock-default',
   'graphile-default',
