@@ -107,6 +107,8 @@ export type OutputOf<J extends AnyJob> =
 export type ResultOf<J extends AnyJob> =
   J extends JobDefinition<string, infer _, infer _, infer Result> ? Result : never
 
+const made = new WeakSet<AnyJob>()
+
 /**
  * Define a kind of job. Without an input schema its type is given as `defineJob<Input, Result>(kind)`, or is unknown.
  *
@@ -153,8 +155,12 @@ export function defineJob(
       return Object.freeze({ definition, input, ...(options !== undefined && { options }) })
     },
   }
+  made.add(definition)
   return Object.freeze(definition)
 }
+
+/** Was this definition made here, so that it never changes? One of another copy of the package may. */
+export const isMadeHere = (definition: AnyJob): boolean => made.has(definition)
 
 /** Is this a definition made by {@link defineJob}, here or in another copy of the package? */
 export function isJobDefinition(value: unknown): value is AnyJob {

@@ -11,6 +11,7 @@ import {
   checkTimeout,
   type EnqueueOptions,
   isJobDefinition,
+  isMadeHere,
 } from './job.ts'
 import { type StorableJson, toStorableJson } from './json.ts'
 import { LIMITS } from './limits.ts'
@@ -104,8 +105,7 @@ function plainSettings(definition: AnyJob): string {
   let settings = plain.get(definition)
   if (settings === undefined) {
     settings = settingsJson(definition, {})
-    // That of another copy of the package may not be frozen.
-    if (Object.isFrozen(definition)) plain.set(definition, settings)
+    if (isMadeHere(definition)) plain.set(definition, settings)
   }
   return settings
 }

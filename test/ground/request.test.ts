@@ -70,6 +70,20 @@ describe('a request', () => {
     expect(toWire(plain.with(1))).toMatchObject({ inputBytes: 1, keyed: false })
   })
 
+  it('reads a definition of another copy of the package anew each time', () => {
+    let queue = 'a'
+    const foreign = Object.freeze(
+      Object.defineProperties(Object.create(null), {
+        ...Object.getOwnPropertyDescriptors(plain),
+        queue: { get: () => queue, enumerable: true },
+      }),
+    )
+    const queueOf = () => JSON.parse((toWire({ definition: foreign, input: 1 }) as Wire).job).queue
+    expect(queueOf()).toBe('a')
+    queue = 'b'
+    expect(queueOf()).toBe('b')
+  })
+
   it('overrides its definition field by field', () => {
     const job = defineJob('job', {
       queue: 'a',
