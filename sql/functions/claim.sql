@@ -52,6 +52,7 @@ declare
   v_before integer;
   v_pass record;
   v_passes jsonb := '{}';
+  v_passed boolean := false;
   v_is_due boolean;
   v_due_at timestamptz;
   v_next_due timestamptz;
@@ -90,6 +91,7 @@ begin
       v_is_due := false;
       if v_left > 0 then
         v_passes := v_passes || jsonb_build_object(v_want.queue, to_jsonb(v_pass));
+        v_passed := true;
       end if;
     end if;
     v_suspects := v_want.alone is not false and exists (
@@ -243,11 +245,12 @@ begin
         id, claimed_at, available_at, enqueued_at, expires_at, retried_from, claim_id, worker_id, timeout,
         attempt, priority, failures, losses, max_attempts, queue, kind, tenant_id, dedupe_key, idempotency_key,
         backoff, metadata, input, limit_no)
-      select g.id, coalesce((v_passes -> g.queue ->> 'at')::timestamptz, v_now), g.available_at, g.enqueued_at,
-             g.expires_at, g.retried_from, v_claim_id,
+      select g.id,
+             case when v_passed then coalesce((v_passes -> g.queue ->> 'at')::timestamptz, v_now) else v_now end,
+             g.available_at, g.enqueued_at, g.expires_at, g.retried_from, v_claim_id,
              p_worker_id, g.timeout, g.attempt_now, g.priority, g.failures, g.losses, g.max_attempts,
              g.queue, g.kind, g.tenant_id, g.dedupe_key, g.idempotency_key, g.backoff, g.metadata, g.input,
-             (v_passes -> g.queue ->> 'no')::bigint
+             case when v_passed then (v_passes -> g.queue ->> 'no')::bigint end
         from gone g
     )
     select (select json_agg(json_build_array(
