@@ -98,9 +98,9 @@ export const FULL_GUARDS = [
   ]),
   ...guardsOf('import_jobs', [
     [
-      'an import does not count what was dropped as made',
-      '- v_existing - v_dropped',
-      '- v_existing',
+      'an import does not count what was dropped as there already',
+      `'existing') - v_dropped;`,
+      `'existing');`,
       full('a full queue that drops an import counts what was dropped'),
     ],
   ]),

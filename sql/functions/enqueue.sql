@@ -21,7 +21,6 @@ begin
   end if;
   v_reply := rowlock.enqueue_many(jsonb_build_array(
     coalesce(options, '{}') || jsonb_build_object('kind', kind, 'input', coalesce(input, 'null'))));
-  return query select (v_reply -> 'ids' ->> 0)::bigint, 
-    json_array_length(v_reply -> 'existing') + coalesce(json_array_length(v_reply -> 'dropped'), 0) = 0;
+  return query select (v_reply -> 'ids' ->> 0)::bigint, json_array_length(v_reply -> 'existing') = 0;
 end
 $rowlock$;

@@ -41,8 +41,8 @@ begin
   else
     v_reply := rowlock.store(p_jobs, p_keyed, p_large);
   end if;
-  v_existing := json_array_length(v_reply -> 'existing');
   v_dropped := coalesce(json_array_length(v_reply -> 'dropped'), 0);
+  v_existing := json_array_length(v_reply -> 'existing') - v_dropped;
   update rowlock.import i
      set lines = p_lines,
          jobs = i.jobs + json_array_length(v_reply -> 'ids') - v_existing - v_dropped,

@@ -4,7 +4,8 @@
 -- p_jobs: as enqueue_many takes it. p_keyed, p_large: whether any job has a dedupe key, or an input for payload.
 -- Returns: {"ids": ["…"], "existing": [n …]}: one id per job in order; `existing` are those (from 0) that were not
 --   created because a live job of their queue has their key. Duplicates inside one call: the first wins. Where any
---   were dropped, since their queue is full, "dropped": [n …] too; their ids are those of no job.
+--   were dropped, since their queue is full, "dropped": [n …] too; their ids are those of no job. They are among
+--   `existing`, for a client that knows no more than created or not.
 -- Order: keys first, in their own order, so that two bulk calls cannot deadlock; then the jobs, in order.
 -- Waits: for another open transaction that has just taken the same key.
 -- Errors: RL018. Where no queue has a bound, to know that is one block of an index.
@@ -82,7 +83,9 @@ begin
           from unnest(v_ids, v_holders) with ordinality as g (id, holder, n)
          order by g.n)::text[],
       'existing', array(
-        select g.n - 1 from unnest(v_ids, v_holders) with ordinality as g (id, holder, n) where g.id <> g.holder),
+        select g.n - 1
+          from unnest(v_ids, v_holders) with ordinality as g (id, holder, n)
+         where g.id is distinct from g.holder),
       'dropped', array(
         select g.n - 1 from unnest(v_holders) with ordinality as g (holder, n) where g.holder is null));
   end if;

@@ -35,7 +35,7 @@ begin
     end if;
     return json_build_object(
       'ids', array(select nextval('rowlock.job_id') from jsonb_array_elements(p_inputs))::text[],
-      'existing', array[]::bigint[],
+      'existing', array(select n - 1 from generate_series(1, jsonb_array_length(p_inputs)) as n),
       'dropped', array(select n - 1 from generate_series(1, jsonb_array_length(p_inputs)) as n));
   end if;
   with stored as (

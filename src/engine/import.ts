@@ -58,6 +58,7 @@ export interface ImportOptions {
 /** What `store` answers. */
 interface Reply {
   readonly ids: readonly string[]
+  /** Those that were not made, the dropped ones among them. */
   readonly existing: readonly number[]
   readonly dropped?: readonly number[]
 }
@@ -97,8 +98,8 @@ export async function importTogether(
     )
     progress = {
       lines: batch.at(-1)!.line,
-      jobs: progress.jobs + ids.length - existing.length - dropped.length,
-      existing: progress.existing + existing.length,
+      jobs: progress.jobs + ids.length - existing.length,
+      existing: progress.existing + existing.length - dropped.length,
       dropped: progress.dropped + dropped.length,
     }
     onProgress?.(progress)

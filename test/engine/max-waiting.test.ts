@@ -266,6 +266,22 @@ describe('a full queue that drops', () => {
     expect(await waiting()).toBe(1)
   })
 
+  test('is told to a client that knows only of existing ones as not created', async () => {
+    await bound(1, 'drop')
+    await rowlock.enqueueMany(many(1))
+    const jobs = JSON.stringify([
+      { kind: 'job', queue: 'free' },
+      { kind: 'job', queue: 'mail' },
+    ])
+    expect(await db.value('select rowlock.store($1, false, false)', [jobs])).toMatchObject({
+      existing: [1],
+      dropped: [1],
+    })
+    expect(
+      await db.value(`select rowlock.store_alike('{"kind": "job", "queue": "mail"}', '[1, 2]')`),
+    ).toMatchObject({ existing: [0, 1], dropped: [0, 1] })
+  })
+
   test('an import counts what was dropped', async () => {
     await bound(1, 'drop')
     await rowlock.enqueueMany(many(1))
