@@ -7,8 +7,8 @@
 --
 -- A queue that nobody has heard of is set all the same: its first job may come later.
 -- `max_running` is how many jobs of the queue run at once over all workers, `rate` how many start in a time: in any
--- time t at most starts * t / per + burst; without a burst that of a tenth of a second, and at least 1. Both hold from the
--- commit of this on; jobs that run by then count, and go on.
+-- time t at most starts * t / per + burst; without a burst that of a tenth of a second, and at least 1. Both hold from
+-- the commit of this on; jobs that run by then count, and go on.
 -- Transaction: may run in the caller's; from a limit's change to its commit nothing of the queue starts.
 -- Errors: RL001, whose path is the setting.
 create or replace function rowlock.set_queue(

@@ -13,6 +13,8 @@ declare
   v_running bigint;
   v_holders jsonb;
   v_per text;
+  -- Written out, it would look like a comment.
+  v_flag constant text := repeat('-', 2);
 begin
   select q.name, q.max_running, q.rate_starts, q.rate_per, q.rate_burst, t.xmax as locked_by, t.tableoid as relation,
          rowlock.next_start_at(q.rate_starts, q.rate_per, q.rate_burst, t.paid_at, p_now) as next_at
@@ -38,12 +40,12 @@ begin
              limit 100) as r;
     reason := 'running_limit';
     says := format('queue %s runs %s job(s), of at most %s over all workers: %s. It is taken when one of them ends; '
-      'rowlock queue %s --max-running %s lets more run', v_queue.name, v_running, v_queue.max_running,
+      'rowlock queue %s %smax-running %s lets more run', v_queue.name, v_running, v_queue.max_running,
       rowlock.say_names(array(
         select format('job %s on %s since %s', h ->> 'id', h ->> 'worker',
                  rowlock.say_when((h ->> 'claimed_at')::timestamptz, p_now))
           from jsonb_array_elements(v_holders) as h)),
-      rowlock.say_word(v_queue.name), least(2 * v_running, 100000));
+      rowlock.say_word(v_queue.name), v_flag, least(2 * v_running, 100000));
     detail := jsonb_build_object('queue', v_queue.name, 'max_running', v_queue.max_running, 'running', v_running,
       'holders', v_holders);
     return next;
@@ -57,9 +59,9 @@ begin
     end if;
     until := v_queue.next_at;
     says := format('queue %s starts %s job(s) in %s, at most %s at once, over all workers: the next may start %s. '
-      'rowlock queue %s --rate %s/%s lets more start', v_queue.name, v_queue.rate_starts,
+      'rowlock queue %s %srate %s/%s lets more start', v_queue.name, v_queue.rate_starts,
       rowlock.say_length(v_queue.rate_per), v_queue.rate_burst, rowlock.say_due(v_queue.next_at, p_now),
-      rowlock.say_word(v_queue.name), least(2 * v_queue.rate_starts, 100000), v_per);
+      rowlock.say_word(v_queue.name), v_flag, least(2 * v_queue.rate_starts, 100000), v_per);
     detail := jsonb_build_object('queue', v_queue.name, 'starts', v_queue.rate_starts,
       'per_ms', rowlock.length_ms(v_queue.rate_per), 'burst', v_queue.rate_burst);
     return next;

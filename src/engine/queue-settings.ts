@@ -35,7 +35,7 @@ export interface QueueSettings {
   /** About how many jobs may wait. Unit: 1 to 1,000,000,000; null: no limit. */
   readonly maxWaiting?: number | null | undefined
   /** What becomes of jobs above `maxWaiting`: `'refuse'`, the default, or `'drop'`. */
-  readonly whenFull?: (typeof WHEN_FULL)[number] | null | undefined
+  readonly whenFull?: 'refuse' | 'drop' | null | undefined
 }
 
 const KNOWN = ['retentionDays', 'targetWait', 'concurrency', 'maxRunning', 'rate', 'maxWaiting', 'whenFull']

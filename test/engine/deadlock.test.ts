@@ -94,6 +94,12 @@ const ACTS: Record<string, Act> = {
   sweep: async (session) => {
     await session.query('select rowlock.sweep(40)')
   },
+  'set limits': async (session) => {
+    const limits = { max_running: 40, rate: { starts: 1000, per: '1 s', burst: 1000 } }
+    for (const settings of [limits, { ...limits, max_running: 10 }, { max_running: null, rate: null }]) {
+      await session.query(`select rowlock.set_queue('meet', $1)`, [JSON.stringify(settings)])
+    }
+  },
   'enqueue with keys': by('select rowlock.enqueue_many($1)', (ids) => ids.map(key)),
 }
 
