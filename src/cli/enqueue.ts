@@ -107,10 +107,10 @@ async function enqueueOne(
       job.created
         ? `enqueued: ${kind} in queue ${queue}`
         : job.reason === 'queue_full'
-          ? `dropped: queue ${queue} is full; no job has this id`
+          ? `dropped: queue ${queue} is full`
           : `nothing enqueued: this live job has the dedupe key already`,
     )
-    await shell.print(job.id)
+    if (job.reason === undefined) await shell.print(job.id)
   } catch (error) {
     throw inFlags(error)
   }

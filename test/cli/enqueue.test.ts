@@ -24,6 +24,24 @@ describe('rowlock enqueue', () => {
     expect(job).toMatchObject({ kind: 'send-email', queue: 'default', input: { to: 'ada@example.org' } })
   })
 
+  test('says that a full queue dropped it, and fails where it refuses', async () => {
+    await enqueue(['mail', '--queue', 'small'])
+    await db.sql(`select rowlock.set_queue('small', '{"max_waiting": 1, "when_full": "drop"}')`)
+    expect(await enqueue(['mail', '--queue', 'small'])).toEqual(
+      expect.objectContaining({ code: 0, stdout: '', stderr: 'dropped: queue small is full\n' }),
+    )
+    const { stdout } = await enqueue(['mail', '--queue', 'small', '--json'])
+    expect(linesOf(stdout)).toMatchObject([{ created: false, reason: 'queue_full' }])
+    await db.sql(`select rowlock.set_queue('small', '{"when_full": null}')`)
+    const refused = await enqueue(['mail', '--queue', 'small'])
+    expect(refused).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr: expect.stringMatching(/queue small is full/),
+    })
+    expect(await jobs()).toHaveLength(1)
+  })
+
   test('knows every option of the API', async () => {
     const args = [
       ...[

@@ -233,6 +233,18 @@ test.each([
 })
 
 describe('with a key', () => {
+  test('stops where the queue is full, and goes on when there is room', async () => {
+    await db.sql(`select rowlock.set_queue('default', '{"max_waiting": 1500}')`)
+    const path = file('whole.ndjson', numbered(3_000))
+    const first = await run(['--file', path, '--key', 'room'])
+    expect(first.code).not.toBe(0)
+    expect(first.stderr).toMatch(/2,000 lines .*queue default is full/s)
+    expect(await db.value('select count(*)::integer from rowlock.waiting')).toBe(2_000)
+    await db.sql(`select rowlock.set_queue('default', '{"max_waiting": null}')`)
+    expect(await run(['--file', path, '--key', 'room'])).toMatchObject({ code: 0 })
+    await expectEach(3_000)
+  })
+
   test('goes on where it stopped, and says so', async () => {
     const wrong = `${numbered(2_400)}{}\n`
     const first = await run(['--file', '-', '--key', 'k'], wrong)

@@ -100,6 +100,25 @@ describe('a queue with a bound', () => {
     expect(await waiting()).toBe(1_060)
   })
 
+  test('holds against many producers at once, but for what each of them has in flight', async () => {
+    await bound(100)
+    const crowd = createRowlock({ connectionString: db.url, maxConnections: 8 })
+    const outcomes = await Promise.all(
+      Array.from({ length: 400 }, (_, n) =>
+        crowd.enqueue(job, n, { queue: 'mail' }).then(
+          () => 'in',
+          (error) => error.code,
+        ),
+      ),
+    )
+    await crowd.close()
+    expect([...new Set(outcomes)].sort()).toEqual(['QUEUE_FULL', 'in'])
+    const found = await waiting()
+    expect(found).toBe(outcomes.filter((outcome) => outcome === 'in').length)
+    expect(found).toBeGreaterThanOrEqual(100)
+    expect(found).toBeLessThanOrEqual(100 + 10 + 2 * 8)
+  })
+
   test('has no count under another bound', async () => {
     await rowlock.enqueueMany(many(10))
     await bound(3, 'drop')
