@@ -1,12 +1,7 @@
 // A fault that users of job queues met, as a kind; what must hold here whatever is broken; and which test tries it.
 
 /** A part of Rowlock that is not there yet. */
-export type Coming =
-  | 'schedules'
-  | 'limits across workers'
-  | 'strict order'
-  | 'a dashboard'
-  | 'a second release'
+export type Coming = 'schedules' | 'strict order' | 'a dashboard' | 'a second release'
 
 /** Who answers for a case. */
 export type Owner =

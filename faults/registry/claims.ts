@@ -3,6 +3,7 @@
 import { coming, tried } from './case.ts'
 
 const PLANS = 'engine/claim › every plan claims the same'
+const LIMIT = 'engine/max-running › a limit on running jobs'
 const READ = 'engine/plan › blocks read by a claim'
 
 export const CLAIMS = [
@@ -19,17 +20,28 @@ export const CLAIMS = [
     'long/planner › claims are the same › %s',
     `${PLANS} › whatever planner switches are off`,
   ),
-  coming(
+  tried(
     'C03',
     'A limit on running jobs holds against claims that do not see each other.',
-    'limits across workers',
+    `${LIMIT} › of %d is never exceeded by eight workers that claim and finish at once`,
+    `${LIMIT} › counts what a claim took that was on its way when it was set`,
+    'worker/limits › a limit on running jobs › of 3 is used and never exceeded by four workers, who look only when a ' +
+      'job ends',
   ),
-  coming(
+  tried(
     'C04',
     'A place under a limit is given back once, though two believe that they end the job.',
-    'limits across workers',
+    `${LIMIT} › counts what a lost worker had until that is given back, and never what was given back twice`,
   ),
-  coming('C05', 'No place under a limit stays empty while somebody waits for one.', 'limits across workers'),
+  tried(
+    'C05',
+    'No place under a limit stays empty while somebody waits for one.',
+    'worker/limits › a limit on running jobs › tells of a free place those who handle what waits, where the one that ' +
+      'made it does not',
+    'engine/max-running › a worker that found a queue full › is told by a look that leaves room for want of a slot of ' +
+      'its own',
+    `${LIMIT} › that is reached is looked at again in a second, for whoever ends a job looks at once`,
+  ),
   tried(
     'C07',
     'Under an old snapshot a claim reads about what it does without one, and recovers when it is gone.',

@@ -1,6 +1,6 @@
 // A: who has a job, when workers crash, freeze, lag or come back.
 
-import { coming, tried } from './case.ts'
+import { tried } from './case.ts'
 
 const RACE = 'at the edge of a lease a completion or the reaper wins, never both, and the loser is told'
 const OLD_CLAIM =
@@ -79,7 +79,13 @@ export const OWNERSHIP = [
     'faults/stale-owner › workers of one name are strangers: the dead one’s jobs run again, though its namesake lives',
     'worker/lease › each identity is new',
   ),
-  coming('A14', 'A dead job gives its place under a limit back, once.', 'limits across workers'),
+  tried(
+    'A14',
+    'A dead job gives its place under a limit back, once.',
+    'worker/limits › a limit on running jobs › holds where a worker is killed and its jobs are given back',
+    'engine/max-running › a limit on running jobs › counts what a lost worker had until that is given back, and never ' +
+      'what was given back twice',
+  ),
   tried(
     'A16',
     'Whatever handlers do when a stop aborts them, every row is ended or handed back.',

@@ -169,7 +169,8 @@ describe.each(BULK_VERBS)('%s is alike through every door', (verb) => {
 
 const settingsOf = (queue: string) =>
   db.sql(
-    `select q.paused_at is not null as paused, q.retention_days, q.target_wait::text, q.concurrency
+    `select q.paused_at is not null as paused, q.retention_days, q.target_wait::text, q.concurrency, q.max_running,
+            q.rate_starts, q.rate_per::text, q.rate_burst
        from rowlock.queue q where q.name = $1`,
     [queue],
   )
@@ -201,7 +202,13 @@ describe('a queue is alike through every door', () => {
     [{ targetWait: '90s' }, 'done'],
     [{ concurrency: 3 }, 'done'],
     [{ concurrency: 3, retentionDays: 1, targetWait: '5s' }, 'done'],
+    [{ maxRunning: 3 }, 'done'],
+    [{ rate: { starts: 20, per: '90s', burst: 4 }, maxRunning: 5 }, 'done'],
     [{ retentionDays: 8 }, 'INVALID_OPTION'],
+    [{ maxRunning: 100_001 }, 'INVALID_OPTION'],
+    [{ rate: { starts: 0, per: '1s', burst: 1 } }, 'INVALID_OPTION'],
+    [{ rate: { starts: 1, per: '9000000s', burst: 1 } }, 'INVALID_OPTION'],
+    [{ rate: { starts: 1, per: '1s', burst: 0 } }, 'INVALID_OPTION'],
     [{ concurrency: 0 }, 'INVALID_OPTION'],
     [{ targetWait: '3000000s' }, 'INVALID_OPTION'],
   ])('set to %j: %s', async (settings, answer) => {

@@ -34,6 +34,8 @@ export interface Settings {
   readonly retentionDays?: number
   readonly targetWait?: `${number}s`
   readonly concurrency?: number | null
+  readonly maxRunning?: number
+  readonly rate?: { readonly starts: number; readonly per: `${number}s`; readonly burst: number }
 }
 
 /** What a verb that answers nothing has done. */
@@ -120,10 +122,12 @@ export function commandLine(url: string): Door {
     if (code !== expected) throw new Error(`exit code ${code} instead of ${expected}: ${stderr}`)
     return answers
   }
-  const settings = ({ retentionDays, targetWait, concurrency }: Settings) => [
+  const settings = ({ retentionDays, targetWait, concurrency, maxRunning, rate }: Settings) => [
     ...(retentionDays === undefined ? [] : ['--retention-days', String(retentionDays)]),
     ...(targetWait === undefined ? [] : ['--target-wait', targetWait]),
     ...(concurrency === undefined ? [] : ['--concurrency', String(concurrency ?? 'none')]),
+    ...(maxRunning === undefined ? [] : ['--max-running', String(maxRunning)]),
+    ...(rate === undefined ? [] : ['--rate', `${rate.starts}/${rate.per}`, '--burst', String(rate.burst)]),
   ]
   return {
     one: async (verb, id) => (await change(...words(verb), id))[0]!,
@@ -178,8 +182,14 @@ export function plainSql(db: TestRowlock): Door {
     },
     pause: (queue) => onQueue('pause', queue),
     resume: (queue) => onQueue('resume', queue),
-    set(queue, { retentionDays, targetWait, concurrency }) {
-      const settings = { retention_days: retentionDays, target_wait: targetWait, concurrency }
+    set(queue, { retentionDays, targetWait, concurrency, maxRunning, rate }) {
+      const settings = {
+        retention_days: retentionDays,
+        target_wait: targetWait,
+        concurrency,
+        max_running: maxRunning,
+        rate,
+      }
       return codeOf(
         db.sql('select rowlock.set_queue($1, $2, $3, $4)', [queue, settings, BY.actor, BY.reason]),
       )
