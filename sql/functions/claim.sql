@@ -239,7 +239,8 @@ begin
       delete from rowlock.waiting w where w.ctid = any (v_tids)
       returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now,
                 v_together and w.losses = 0 and w.input is not null and num_nonnulls(
-                  w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0 as is_bare
+                  w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0
+                  as is_bare
     ), taken as (
       insert into rowlock.running (
         id, claimed_at, available_at, enqueued_at, expires_at, retried_from, claim_id, worker_id, timeout,

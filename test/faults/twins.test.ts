@@ -277,7 +277,8 @@ const TWINS: readonly (readonly [
     `delete from rowlock.waiting w where w.ctid = any (v_tids)
       returning w.*, least(w.attempt, 2147483646) + 1 as attempt_now,
                 v_together and w.losses = 0 and w.input is not null and num_nonnulls(
-                  w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0 as is_bare`,
+                  w.tenant_id, w.dedupe_key, w.idempotency_key, w.metadata, w.retried_from, w.expires_at) = 0
+                  as is_bare`,
     `select w.*, least(w.attempt, 2147483646) + 1 as attempt_now, false as is_bare
        from rowlock.waiting w where w.ctid = any (v_tids)`,
     async () => {
