@@ -20,7 +20,7 @@ begin
     from rowlock.queue_length l
    cross join rowlock.job_id s
    where l.queue = p_queue and l.most = p_most
-   order by l.counted_at desc
+   order by l.no desc
    limit 1;
   if v_last.waiting < p_most and v_last.given_out < greatest(p_most - v_last.waiting, p_most / 10) then
     return false;

@@ -37,7 +37,7 @@ begin
     delete from rowlock.queue_length l
      where l.ctid = any (array(
              select o.ctid from rowlock.queue_length o
-              where o.queue = p_queue and o.counted_at <= v_now
+              where o.queue = p_queue
                 for update skip locked));
   end if;
   insert into rowlock.queue_length (counted_at, took_ms, waiting, most, at_id, queue)

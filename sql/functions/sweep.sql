@@ -100,7 +100,7 @@ begin
     cross join lateral (
            select l.waiting from rowlock.queue_length l
             where l.queue = q.name and l.most = q.max_waiting
-            order by l.counted_at desc limit 1) as l
+            order by l.no desc limit 1) as l
     where q.max_waiting is not null and l.waiting >= q.max_waiting;
   return jsonb_build_object(
     'expired', v_expired, 'cancelled', v_cancelled, 'keys', v_keys, 'flags', v_flags, 'audit', v_audit,

@@ -56,13 +56,14 @@ create index queue_bounded on rowlock.queue (name) where max_waiting is not null
 -- added, never changed: a count in a transaction that stays open is in nobody's way. Unlogged: what is lost is counted
 -- again.
 create unlogged table rowlock.queue_length (
+  no bigint not null generated always as identity,
   counted_at timestamptz not null,
   took_ms double precision not null,
   waiting bigint not null,
   most bigint not null,
   at_id bigint not null,
-  queue text not null
+  queue text not null,
+  constraint queue_length_pkey primary key (queue, no)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 500);
-create index queue_length_last on rowlock.queue_length (queue, counted_at desc);
 
 set local lock_timeout = '2s';

@@ -188,6 +188,24 @@ describe('a queue with a bound', () => {
     expect(await waiting()).toBe(4)
   })
 
+  test('is counted under a stricter isolation too, by several at once', async () => {
+    await bound(3)
+    await rowlock.enqueueMany(many(1))
+    const pair = [await db.session(), await db.session()]
+    sessions.push(...pair)
+    for (const session of pair) {
+      await session.query('begin isolation level repeatable read')
+      for (let n = 0; n < 4; n++) {
+        await session.query('savepoint before')
+        const added = session.query(`select rowlock.enqueue('job', '{}', '{"queue": "mail"}')`)
+        await added.catch(() => session.query('rollback to savepoint before'))
+      }
+    }
+    for (const session of pair) await session.query('commit')
+    // Neither of them saw what the other one added.
+    expect(await waiting()).toBe(5)
+  })
+
   test('lets a duplicate in: it needs no room', async () => {
     await bound(1)
     const first = await rowlock.enqueue(job, 1, { queue: 'mail', dedupeKey: 'a' })
