@@ -21,6 +21,12 @@ export const FULL_GUARDS = [
   ]),
   ...guardsOf('store', [
     [
+      'that no queue has a bound is read from an index',
+      'set enable_seqscan = off\n',
+      '',
+      full('what queue has a bound is known by one block a call, whether there is one or none'),
+    ],
+    [
       'a job that names no queue is let in by the bound too',
       `q.name = 'default' or p_jobs`,
       'p_jobs',

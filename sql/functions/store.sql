@@ -12,6 +12,7 @@
 create or replace function rowlock.store(p_jobs jsonb, p_keyed boolean, p_large boolean) returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 set jit = off
 as $rowlock$
 declare

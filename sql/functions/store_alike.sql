@@ -8,6 +8,7 @@
 create or replace function rowlock.store_alike(p_job jsonb, p_inputs jsonb) returns json
 language plpgsql volatile security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
 set jit = off
 as $rowlock$
 declare

@@ -357,6 +357,7 @@ test('what queue has a bound is known by one block a call, whether there is one 
   expect(twin).toContain('if false and')
   await db.sql(twin)
   const jobs = JSON.stringify([{ kind: 'job', input: 1, queue: 'free' }])
+  await db.sql(`insert into rowlock.queue (name) select 'other ' || n from generate_series(1, 3000) as n`)
   const cost = async (verb: string) => {
     const found: number[] = []
     for (let n = 0; n < 9; n++) found.push(await blocks(`select rowlock.${verb}($1, false, false)`, jobs))
