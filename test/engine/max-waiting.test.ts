@@ -173,19 +173,29 @@ describe('a queue with a bound', () => {
   })
 
   test('puts back what failed, was snoozed or redriven, and retries by hand, full or not', async () => {
+    await rowlock.enqueueMany([...many(3), ...many(1, { retry: { maxAttempts: 1 } }), ...many(1)])
+    await claim(5)
+    const taken = await db.sql('select id::text, claim_id from rowlock.running order by id')
     await bound(2)
-    await rowlock.enqueueMany(many(2))
-    await claim(2)
-    const taken = await db.sql('select id::text, claim_id from rowlock.running')
     await rowlock.enqueueMany(many(2))
     await forget()
     await expect(rowlock.enqueueMany(many(1))).rejects.toMatchObject(full)
+    const [failed, snoozed, handed, dead, done] = taken
     await db.sql('select rowlock.finish($1)', [
       JSON.stringify({
-        fail: taken.map((one) => ({ ...one, cause: 'Error', after_ms: 0 })),
+        fail: [
+          { ...failed, cause: 'Error', after_ms: 0 },
+          { ...dead, cause: 'Error', after_ms: 0 },
+        ],
+        snooze: [{ ...snoozed, after_ms: 0 }],
+        hand_back: [handed],
+        complete: [done],
       }),
     ])
-    expect(await waiting()).toBe(4)
+    expect(await waiting()).toBe(5)
+    await rowlock.redrive(dead!.id)
+    await rowlock.retry(done!.id)
+    expect(await waiting()).toBe(7)
   })
 
   test('is counted under a stricter isolation too, by several at once', async () => {
