@@ -218,6 +218,20 @@ describe('in turns by weight', () => {
     expect(worker.started.mail).toBeGreaterThanOrEqual(3)
   })
 
+  test('a queue that is held by a limit leaves its turns to the others', async () => {
+    await enqueue('mail', 20)
+    await enqueue('reports', 60)
+    await rig.rowlock.setQueue('mail', { maxRunning: 2 })
+    const worker = await stepped({ slots: 8, queues: { mail: { weight: 50 }, reports: {} } })
+    await worker.fill()
+    expect(worker.started).toEqual({ mail: 2, reports: 6 })
+    for (let n = 1; n <= 4; n++) {
+      worker.end(6, 'reports')
+      await worker.fill()
+      expect(worker.started).toEqual({ mail: 2, reports: 6 + 6 * n })
+    }
+  })
+
   test('a job that must run alone gets its turn in a queue that is not the first', async () => {
     await enqueue('mail', 50)
     const [suspect] = await enqueue('reports', 1)
