@@ -90,7 +90,11 @@ export async function importTogether(
   let transaction: string | undefined
   let isSent = false
   const send = async (client: PooledClient, batch: readonly ReadLines[]) => {
-    const { ids, existing, dropped = [] } = await database.callOn<Reply>(
+    const {
+      ids,
+      existing,
+      dropped = [],
+    } = await database.callOn<Reply>(
       client,
       'store',
       '$1::text::jsonb, $2::text::boolean, $3::text::boolean',
