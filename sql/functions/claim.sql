@@ -7,9 +7,10 @@
 --   the first: the caller reads jobs that are answered together; a release that does not say so does not.
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
--- Returns: {"jobs": [[…] …], "alike": [{…} …], "found": {queue: n}, "next_due": ms | null, "xmin": …, "xmax": …,
---   "looked_ms": …}. `jobs` are those with something that few have (a tenant, keys, losses …), field by field; the last
+-- Returns: {"jobs": [[…] …], "alike": [{…} …], "found": {queue: n}, "next_due": ms | null, "full": boolean, "xmin": …,
+--   "xmax": …, "looked_ms": …}. `jobs` are those with something that few have (a tenant, keys, losses …), field by field; the last
 --   is how long one may still wait for its start, in ms, or null. All others are in `alike`, by what they share.
+--   `full`: each queue that was asked for runs as many as it may, so that another look is of no use before one ends.
 --   A short claim is no proof of emptiness; where more is known to be due, next_due is not after now. Jobs come in no
 --   order.
 -- Order: priority first; among kinds of the same priority the one whose head has waited longest; inside a line oldest
@@ -55,6 +56,7 @@ declare
   v_passed boolean := false;
   v_is_due boolean;
   v_due_at timestamptz;
+  v_is_full boolean := true;
   v_next_due timestamptz;
   v_alone boolean := false;
   v_suspects boolean;
@@ -82,6 +84,7 @@ begin
      order by w.turn, random()
   loop
     v_before := cardinality(v_tids);
+    v_is_full := v_is_full and v_want.is_limited;
     -- One without room of its own is asked for even so: there may be room for others, who are to be told.
     continue when v_want.upto <= v_before and not v_want.is_limited;
     v_left := least(v_want."limit", v_want.upto - v_before);
@@ -226,6 +229,7 @@ begin
       if v_is_due then
         v_next_due := least(v_next_due, v_due_at);
       end if;
+      v_is_full := v_is_full and coalesce(v_pass.room = cardinality(v_tids) - v_before, false);
     end if;
     if v_alone then
       v_found := jsonb_build_object(v_want.queue, 1);
@@ -286,7 +290,7 @@ begin
   return json_build_object(
     'jobs', coalesce(v_jobs, '[]'), 'alike', coalesce(v_alike, '[]'), 'claim_id', v_claim_id, 'alone', v_alone,
     'found', v_found,
-    'now', rowlock.ms(v_now), 'next_due', rowlock.ms(v_next_due),
+    'now', rowlock.ms(v_now), 'next_due', rowlock.ms(v_next_due), 'full', v_is_full,
     'xmin', pg_snapshot_xmin(v_snapshot)::text, 'xmax', pg_snapshot_xmax(v_snapshot)::text,
     'looked_ms', v_looked_ms);
 end

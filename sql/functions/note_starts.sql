@@ -22,9 +22,9 @@ begin
      where t.queue = p_queue and q.name = p_queue and q.rate_starts is not null
     returning rowlock.next_start_at(q.rate_starts, q.rate_per, q.rate_burst, t.paid_at, p_now) into v_next_at;
   end if;
-  if p_room = 0 and p_is_due then
+  if p_room = p_taken and p_is_due then
     v_next_at := p_now + interval '1 s';
-    if not p_is_awaited then
+    if p_room = 0 and not p_is_awaited then
       update rowlock.throttle t set is_awaited = true where t.queue = p_queue;
     end if;
   elsif p_room > p_taken and p_is_awaited then

@@ -61,6 +61,8 @@ export interface Claim {
   /** The database's clock. Unit: ms since 1970. */
   readonly nowMs: number
   readonly nextDueMs: number | null
+  /** Each queue that was asked for runs as many jobs as its limit allows. */
+  readonly isFull: boolean
   readonly xmin: number
   readonly xmax: number
   /** What finding and locking cost the server, without moving. Unit: ms. */
@@ -113,6 +115,7 @@ interface Reply {
   readonly found: Record<string, number>
   readonly now: number
   readonly next_due: number | null
+  readonly full: boolean
   readonly xmin: string
   readonly xmax: string
   readonly looked_ms: number
@@ -146,6 +149,7 @@ export async function claim(
     found: reply.found,
     nowMs: reply.now,
     nextDueMs: reply.next_due,
+    isFull: reply.full,
     xmin: Number(reply.xmin),
     xmax: Number(reply.xmax),
     lookedMs: reply.looked_ms,

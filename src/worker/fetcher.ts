@@ -120,7 +120,8 @@ export class Fetcher {
     for (const queue of Object.keys(claimed.found)) this.#flags.delete(queue)
     if (claimed.jobs.length > 0) {
       if (lease.workerId === workerId) onClaim(claimed)
-      return 0 // a short claim is no proof of emptiness
+      // A short claim is no proof of emptiness. Where as many run as may, the end of one is waited for.
+      return claimed.isFull ? this.#untilDue(claimed, this.#pollMs()) : 0
     }
     if (!wasFull) {
       frontier.drop()

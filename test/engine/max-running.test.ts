@@ -70,6 +70,7 @@ describe('a limit on running jobs', () => {
     const first = await claim({ limit: 2 })
     const second = await claim({ limit: 10 })
     expect([first.ids.length, second.ids.length]).toEqual([2, 1])
+    expect([first, second].map((reply) => (reply as Row).full)).toEqual([false, true])
     expect((await claim()).ids).toEqual([])
     await finish(first)
     expect((await claim()).ids).toHaveLength(2)
@@ -81,7 +82,8 @@ describe('a limit on running jobs', () => {
     await set('b', { max_running: 2 })
     for (const queue of ['a', 'b', 'c']) await fill(db, 5, { queue: `'${queue}'` })
     const wants = ['a', 'b', 'c', 'a'].map((queue) => ({ queue, limit: 4 }))
-    expect((await hand.claim(wants)).found).toEqual({ a: 1, b: 2, c: 4 })
+    const { found, full } = (await hand.claim(wants)) as Row
+    expect([found, full]).toEqual([{ a: 1, b: 2, c: 4 }, false])
     expect((await hand.claim(wants)).found).toEqual({ c: 1 })
   })
 

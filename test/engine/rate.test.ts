@@ -155,10 +155,10 @@ describe('a rate', () => {
       `select rowlock.set_queue('default', '{"max_running": 3, "rate": {"starts": 1, "per": "1 s", "burst": 4}}')`,
     )
     await fillPast(20)
-    expect(await at(0)).toEqual([3, null])
+    expect(await at(0)).toEqual([3, 1_000])
     await db.sql('delete from rowlock.running')
     expect(await at(0)).toEqual([1, 1_000])
-    expect(await at(10_000)).toEqual([2, null])
+    expect(await at(10_000)).toEqual([2, 1_000])
   })
 
   test('sends a claim away that meets another one', async () => {
