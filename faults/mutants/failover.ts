@@ -106,7 +106,7 @@ const GUARDS: FileGuards = {
   'src/worker/fetcher.ts': [
     [
       'who has no lease looks for no orphans',
-      'options.lease.workerId === undefined ? nextMs :',
+      'lease.workerId === undefined ? leftMs :',
       '',
       test('worker/orphans', 'who has no lease looks for none, however long ago the last look was'),
     ],

@@ -45,14 +45,14 @@ export class Fetcher {
   #nowMs = Number.NEGATIVE_INFINITY
   /** Flags went up and some transaction may not have seen them: until `mark` is passed, the worker keeps looking. */
   #settling: { mark: number | undefined; pauseMs: number } | undefined
+  /** When to look for work unless somebody nudges. Unit: ms of the monotonic clock. */
+  #lookDueAt = 0
+  #isNudged = false
 
   constructor(options: FetcherOptions) {
     this.#options = options
     this.#loop = new Loop({
-      run: async () => {
-        const nextMs = await this.#look()
-        return options.lease.workerId === undefined ? nextMs : Math.min(nextMs, options.orphans.dueInMs)
-      },
+      run: () => this.#round(),
       everyMs: options.pollMs,
       errorMaxMs: 5_000,
       onError: (error) => {
@@ -72,11 +72,13 @@ export class Fetcher {
 
   /** One look. */
   runOnce(): Promise<number | undefined> {
+    this.#isNudged = true
     return this.#loop.runOnce()
   }
 
   /** There may be something to claim: a slot is free, outcomes were written, the lease was granted. */
   nudge(): void {
+    this.#isNudged = true
     this.#loop.nudge()
   }
 
@@ -84,7 +86,7 @@ export class Fetcher {
   wake(queue: string): void {
     if (!this.#options.slots.hasRoom(queue)) return
     this.#options.frontier.drop()
-    this.#loop.nudge()
+    this.nudge()
   }
 
   /** Forget what is known of the database: the connection or the identity is another. */
@@ -92,7 +94,24 @@ export class Fetcher {
     this.#flags.clear()
     this.#settling = undefined
     this.#options.frontier.drop()
+    this.#isNudged = true
     this.#loop.nudge(true)
+  }
+
+  /** A look for work when it is due or asked for. Woken before that for lost claims alone, the worker claims nothing. */
+  async #round(): Promise<number> {
+    const { lease, orphans } = this.#options
+    if (lease.workerId !== undefined && !this.#isNudged && performance.now() < this.#lookDueAt) {
+      await orphans.lookIfDue(lease.workerId)
+    } else {
+      // Whoever nudges from here on, or a failure, makes the next round look.
+      this.#isNudged = false
+      this.#lookDueAt = 0
+      const nextMs = await this.#look()
+      this.#lookDueAt = performance.now() + nextMs
+    }
+    const leftMs = Math.max(0, this.#lookDueAt - performance.now())
+    return lease.workerId === undefined ? leftMs : Math.min(leftMs, orphans.dueInMs)
   }
 
   async #look(): Promise<number> {

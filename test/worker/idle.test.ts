@@ -65,3 +65,16 @@ test('an idle worker that listens asks no more', async () => {
   await until('its flags are sure to be seen', async () => (await looks()) >= from + 20)
   expect([...new Set(await tenLooks(worker))]).toEqual(['claim'])
 })
+
+test('a look for lost claims is no look for work', async () => {
+  const mark = proxy.statements.length
+  const worker = await rig.start(
+    { ...quiet, queues: served(1), poll: '5m', listen: false, lease: 1_000, heartbeat: 300 },
+    proxy.url,
+  )
+  const since = (verb: RegExp) => proxy.statements.slice(mark).filter(({ text }) => verb.test(text)).length
+  await until('it has looked for lost claims a few times', () => since(/"claimId"/) >= 4)
+  // A busy machine can lose so short a lease: each identity begins with a look.
+  expect(since(/"claim"\(/)).toBeLessThanOrEqual(2 * since(/"register"\(/))
+  await worker.stop()
+})
