@@ -38,8 +38,8 @@ export const CLAIMS = [
     'No place under a limit stays empty while somebody waits for one.',
     'worker/limits › a limit on running jobs › tells of a free place those who handle what waits, where the one that ' +
       'made it does not',
-    'engine/max-running › a worker that found a queue full › is told by a look that leaves room for want of a slot of ' +
-      'its own',
+    'engine/max-running › a worker that found a queue full › is told by a look that leaves room for want of a slot ' +
+      'of its own',
     `${LIMIT} › that is reached is looked at again in a second, for whoever ends a job looks at once`,
   ),
   tried(

@@ -83,8 +83,8 @@ export const OWNERSHIP = [
     'A14',
     'A dead job gives its place under a limit back, once.',
     'worker/limits › a limit on running jobs › holds where a worker is killed and its jobs are given back',
-    'engine/max-running › a limit on running jobs › counts what a lost worker had until that is given back, and never ' +
-      'what was given back twice',
+    'engine/max-running › a limit on running jobs › counts what a lost worker had until that is given back, and ' +
+      'never what was given back twice',
   ),
   tried(
     'A16',

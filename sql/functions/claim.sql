@@ -8,8 +8,9 @@
 -- p_sleeping_until: set by a worker whose flags are up: a queue that yields jobs loses its flag, the others keep it
 --   until then.
 -- Returns: {"jobs": [[…] …], "alike": [{…} …], "found": {queue: n}, "next_due": ms | null, "full": boolean, "xmin": …,
---   "xmax": …, "looked_ms": …}. `jobs` are those with something that few have (a tenant, keys, losses …), field by field; the last
---   is how long one may still wait for its start, in ms, or null. All others are in `alike`, by what they share.
+--   "xmax": …, "looked_ms": …}. `jobs` are those with something that few have (a tenant, keys, losses …), field by
+--   field; the last is how long one may still wait for its start, in ms, or null. All others are in `alike`, by what
+--   they share.
 --   `full`: each queue that was asked for runs as many as it may, so that another look is of no use before one ends.
 --   A short claim is no proof of emptiness; where more is known to be due, next_due is not after now. Jobs come in no
 --   order.

@@ -98,7 +98,7 @@ export class Fetcher {
     this.#loop.nudge(true)
   }
 
-  /** A look for work when it is due or asked for. Woken before that for lost claims alone, the worker claims nothing. */
+  /** A look for work when it is due or asked for. Woken before that for lost claims alone, it claims nothing. */
   async #round(): Promise<number> {
     const { lease, orphans } = this.#options
     if (lease.workerId !== undefined && !this.#isNudged && performance.now() < this.#lookDueAt) {

@@ -22,10 +22,10 @@ const BY_REASON: readonly (readonly [string, readonly string[]])[] = [
       'worker/cancel › a worker that listens notices at once, with the reason',
       'worker/concurrency › a worker › that listens takes it up at once, however rarely it beats',
       'worker/idle › an idle worker that listens asks no more',
-      'worker/limits › a limit on running jobs › of 3 is used and never exceeded by four workers, who look only when a ' +
-        'job ends',
-      'worker/limits › a limit on running jobs › tells of a free place those who handle what waits, where the one that ' +
-        'made it does not',
+      'worker/limits › a limit on running jobs › of 3 is used and never exceeded by four workers, who look only ' +
+        'when a job ends',
+      'worker/limits › a limit on running jobs › tells of a free place those who handle what waits, where the one ' +
+        'that made it does not',
       'worker/limits › a rate › holds over workers of which one is another in the middle, and what waits goes on by ' +
         'itself',
       'worker/loops › the listener › starts and stops',
