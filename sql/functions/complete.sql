@@ -28,6 +28,7 @@ declare
   v_ran double precision[];
   v_of text[];
   v_days smallint[];
+  v_told boolean;
   v_ids bigint[];
   v_queues text[];
   v_keys text[];
@@ -62,12 +63,18 @@ begin
              order by g.id, g.claim_id, g.result) as g;
   end if;
 
+  -- Were all queues told? Else each job's own is looked up, once.
+  v_told := array_position(v_of, null) is null;
+
   with gone as (
     delete from rowlock.running r
      where r.id = any (v_given_ids)
        and not ((r.id, r.claim_id) not in (
              select p.id, p.claim_id from unnest(v_given_ids, v_claims) as p (id, claim_id)))
-    returning r.*
+    returning r.*,
+              case when not v_told
+                   then coalesce((select q.retention_days from rowlock.queue q where q.name = r.queue), 7::smallint)
+               end as own_days
   ), kept as (
     insert into rowlock.finished (
       id, finished_at, claimed_at, started_at, available_at, enqueued_at, retried_from, worker_id, timeout, attempt,
@@ -84,7 +91,8 @@ begin
         on t.id = g.id and t.claim_id = g.claim_id
      cross join lateral (
            select case when t.queue = g.queue then t.retention_days
-                       else coalesce((select q.retention_days from rowlock.queue q where q.name = g.queue), 7::smallint)
+                       else coalesce(g.own_days, (
+                         select q.retention_days from rowlock.queue q where q.name = g.queue), 7::smallint)
                    end as retention_days) as d
      where d.retention_days > 0
   )
