@@ -107,6 +107,12 @@ export const LIMITS_GUARDS: readonly Mutant[] = [
       running('holds for each queue of a claim by itself'),
     ],
     [
+      'a claim is full only where each of its queues is',
+      '    v_is_full := v_is_full and v_want.is_limited;\n',
+      '',
+      running('holds for each queue of a claim by itself'),
+    ],
+    [
       'a worker without a slot of its own tells others of room',
       'v_want.upto <= v_before and not v_want.is_limited',
       'v_want.upto <= v_before',
@@ -198,6 +204,14 @@ export const LIMITS_GUARDS: readonly Mutant[] = [
         'limited ? 0 : own.hasOwnPrefetch',
         'own.hasOwnPrefetch',
         worker('a limited queue has no prefetch, whatever its worker was started with'),
+      ],
+    ],
+    'src/worker/fetcher.ts': [
+      [
+        'a full queue is not looked at before a job ends',
+        'claimed.isFull ? this.#untilDue(claimed, this.#pollMs()) : 0',
+        '0',
+        worker('a limit on running jobs takes one claim between the end of a job and the next start'),
       ],
     ],
     'src/worker/crew.ts': [
