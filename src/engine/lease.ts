@@ -17,7 +17,7 @@ export interface StartedJob {
 export type ServedSettings = Readonly<Record<string, ServedQueueSettings>>
 
 /** What workers follow of a queue's settings. */
-export interface ServedQueueSettings {
+interface ServedQueueSettings {
   /** Null: as each worker was started with. */
   readonly concurrency?: number | null
   /** How many run or start is limited: none of it is claimed ahead. */
