@@ -46,7 +46,8 @@ async function claim(want: Row = {}, by = hand): Promise<Reply> {
   let reply: Reply | undefined
   await until('no other claim has the queue', async () => {
     reply = await by.claim(want)
-    return reply.jobs.length > 0 || reply.next_due === null || reply.next_due - reply.now > 8
+    // Whoever is sent away is to come back in milliseconds, however slow the claim was; for a place, in a second.
+    return reply.jobs.length > 0 || reply.next_due === null || reply.next_due - reply.now >= 1_000
   })
   return reply!
 }
@@ -223,11 +224,16 @@ describe('a limit on running jobs', () => {
     await fill(db, 10, { queue: `'other'` })
     const session = await open()
     await session.query('begin')
-    await (await register(db)).claim({ limit: 1 }, session)
-    const reply = await hand.claim([{ limit: 5 }, { queue: 'other', limit: 5 }])
-    expect(reply.found).toEqual({ other: 5 })
-    expect(reply.next_due! - reply.now).toBeLessThanOrEqual(8)
-    await session.query('commit')
+    try {
+      await (await register(db)).claim({ limit: 1 }, session)
+      const { found, next_due } = await hand.claim([{ limit: 5 }, { queue: 'other', limit: 5 }])
+      expect(found).toEqual({ other: 5 })
+      // However long the claim took: it is to look again some milliseconds after its end.
+      const after = await db.value('select rowlock.ms(rowlock.now())::float8')
+      expect(next_due! - after).toBeLessThanOrEqual(8)
+    } finally {
+      await session.query('commit')
+    }
     expect((await claim()).ids).toHaveLength(4)
   })
 
