@@ -135,8 +135,10 @@ async function agreed({ name, needs }: Scenario): Promise<boolean> {
   return /^y(es)?$/i.test(answer.trim())
 }
 
-const fileOf = (aof: boolean): Record<string, string> =>
-  aof ? { appendonly: 'yes', appendfsync: 'always' } : { appendonly: 'no' }
+/** Declared, so that it is there while the lines above are still being run. */
+function fileOf(aof: boolean): Record<string, string> {
+  return aof ? { appendonly: 'yes', appendfsync: 'always' } : { appendonly: 'no' }
+}
 
 /** Servers of one scenario: started when first asked for, stopped at its end and at that of the process. */
 function keeper(major: number) {
