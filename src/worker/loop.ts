@@ -15,8 +15,8 @@ export class Loop {
   readonly #options: LoopOptions
   #running = false
   #timer: NodeJS.Timeout | undefined
-  /** The timer is that of a round which is due now. */
-  #isDue = false
+  /** A round that is due now: a timer would put it off by a millisecond. */
+  #due: NodeJS.Immediate | undefined
   #inFlight: Promise<number | undefined> | undefined
   #nudged: 'lazy' | 'eager' | undefined
   #failures = 0
@@ -38,9 +38,7 @@ export class Loop {
   /** No round begins after this; resolves when the one in flight has ended. */
   async stop(): Promise<void> {
     this.#running = false
-    clearTimeout(this.#timer)
-    this.#timer = undefined
-    this.#isDue = false
+    this.#unschedule()
     await this.#inFlight?.catch(() => {})
   }
 
@@ -63,15 +61,21 @@ export class Loop {
   }
 
   #schedule(ms: number): void {
-    if (ms <= 0 && this.#isDue) return
+    if (ms <= 0 && this.#due !== undefined) return
+    this.#unschedule()
+    if (ms <= 0) this.#due = setImmediate(() => void this.#round())
+    else this.#timer = setTimeout(() => void this.#round(), Math.min(ms, 2 ** 31 - 1))
+  }
+
+  #unschedule(): void {
     clearTimeout(this.#timer)
-    this.#isDue = ms <= 0
-    this.#timer = setTimeout(() => void this.#round(), Math.min(ms, 2 ** 31 - 1))
+    clearImmediate(this.#due)
+    this.#timer = undefined
+    this.#due = undefined
   }
 
   async #round(): Promise<void> {
-    this.#timer = undefined
-    this.#isDue = false
+    this.#unschedule()
     let next: number
     try {
       next = (await this.runOnce()) ?? this.#options.everyMs

@@ -33,6 +33,9 @@ const job = defineJob<null>('job')
 /** Queues by their names, with nothing set. */
 const served = (queues: number) => Object.fromEntries(Array.from({ length: queues }, (_, n) => [`q${n}`, {}]))
 const looks = () => rig.db.value<number>('select count(*)::integer from looks')
+/** The first beat comes with the lease, whenever that is; none of those that follow does in these tests. */
+const hasTold = (mark: number) =>
+  proxy.statements.slice(mark).some(({ text }) => text.includes('"heartbeat"'))
 /** Nothing but looks: no heartbeat, no upkeep, and no sweep comes in between. */
 const quiet = { handlers: [handle(job, () => {})], lease: '1h', heartbeat: '20m', maintenance: '1h' } as const
 
@@ -51,16 +54,20 @@ afterEach(() => rig.db.sql('truncate looks'))
 test.each([1, 10, 50])(
   'an idle worker of %i queues asks one statement a poll: a look at all of them',
   async (queues) => {
+    const mark = proxy.statements.length
     const worker = await rig.start({ ...quiet, queues: served(queues), poll: 50, listen: false }, proxy.url)
     await until('it has looked a few times', async () => (await looks()) >= 3)
+    await until('it has told of itself', () => hasTold(mark))
     expect([...new Set(await tenLooks(worker))]).toEqual(['claim'])
     expect(await rig.db.sql('select distinct queues from looks')).toEqual([{ queues }])
   },
 )
 
 test('an idle worker that listens asks no more', async () => {
+  const mark = proxy.statements.length
   const worker = await rig.start({ ...quiet, queues: served(10), pollListening: 50, listen: true }, proxy.url)
   await until('it sleeps', () => proxy.statements.some(({ text }) => text.includes('"sleep"')))
+  await until('it has told of itself', () => hasTold(mark))
   const from = await looks()
   await until('its flags are sure to be seen', async () => (await looks()) >= from + 20)
   expect([...new Set(await tenLooks(worker))]).toEqual(['claim'])

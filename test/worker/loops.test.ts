@@ -1,6 +1,6 @@
 // Every background loop starts and stops in the same way.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { Database } from '../../src/engine/database.ts'
 import { Fetcher } from '../../src/worker/fetcher.ts'
 import { Frontier } from '../../src/worker/frontier.ts'
@@ -221,6 +221,29 @@ describe('a loop', () => {
     await loop.stop()
     loop.nudge()
     expect(rounds).toBe(3)
+  })
+
+  test('waits for no timer when it is due: a timer would put a job off by a millisecond', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    let rounds = 0
+    const run = async () => {
+      rounds++
+      return 60_000
+    }
+    const loop = new Loop({ run, everyMs: 60_000, errorMaxMs: 100, onError })
+    const turn = () => new Promise((resolve) => setImmediate(() => setImmediate(resolve)))
+    try {
+      loop.start()
+      await turn()
+      loop.nudge()
+      loop.nudge()
+      await turn()
+      // Nudged twice in one turn, it goes round once.
+      expect(rounds).toBe(2)
+    } finally {
+      vi.useRealTimers()
+      await loop.stop()
+    }
   })
 
   test('keeps its pause after a failure, however often it is nudged, but for what is eager', async () => {
