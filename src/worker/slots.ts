@@ -111,10 +111,10 @@ export class Slots {
       const concurrency = Math.min(ofQueue ?? own.concurrency, this.#shared)
       // A job that is claimed counts: one that waited for a slot here would keep one of its limit from the others.
       const prefetch = limited ? 0 : own.hasOwnPrefetch ? own.prefetch : defaultPrefetch(concurrency)
+      room.isLimited = limited
       if (concurrency === room.concurrency && prefetch === room.prefetch) continue
       changed = true
       room.concurrency = concurrency
-      room.isLimited = limited
       room.prefetch = prefetch
       surplus.push(...room.prefetched.splice(room.prefetch + Math.max(0, concurrency - room.running)))
     }

@@ -153,6 +153,15 @@ describe('a rate', () => {
   })
 })
 
+test('a queue without a prefetch of its own is known to be limited all the same, and to be so no longer', () => {
+  const slots = new Slots([{ queue: 'q', concurrency: 10, prefetch: 0, hasOwnPrefetch: true }], ['job'])
+  // Nothing of what a claim asks for is another.
+  expect(slots.resize({ q: { concurrency: null, limited: true } }).changed).toBe(false)
+  expect(slots.isLimited('q')).toBe(true)
+  slots.resize({})
+  expect(slots.isLimited('q')).toBe(false)
+})
+
 test('a limited queue has no prefetch, whatever its worker was started with', () => {
   const own = { queue: 'q', concurrency: 10, prefetch: 7, hasOwnPrefetch: true }
   const slots = new Slots([own], ['job'])
