@@ -2,8 +2,9 @@
 -- share is read once. For jobs without dedupe keys whose inputs are small. Internal.
 --
 -- p_job: as one job of enqueue_many, without input. p_inputs: [input …].
--- Returns: {"first": id, "count": n}, the ids of the jobs in order, where nobody else drew one between them, as is the
---   rule; otherwise as store. So a thousand ids need not be written and read.
+-- Returns: {"first": id, "count": n}, the ids of the jobs in order, where nobody else drew one between them; otherwise
+--   as store. So a thousand ids need not be written and read.
+-- Transaction: may run in the caller's. Locks: none but of the rows that are written.
 -- Errors: RL018. Where no queue has a bound, to know that is one block of an index.
 create or replace function rowlock.store_alike(p_job jsonb, p_inputs jsonb) returns json
 language plpgsql volatile security definer

@@ -195,9 +195,9 @@ async function store(
 ): Promise<Enqueued[]> {
   const reply =
     queryable === undefined
-      ? await database.call<Reply | Run>(name, args, values, { write: 'enqueue' })
-      : await database.callOn<Reply | Run>(queryable, name, args, values)
-  if ('first' in reply) return created(reply)
+      ? await database.call<Reply | Consecutive>(name, args, values, { write: 'enqueue' })
+      : await database.callOn<Reply | Consecutive>(queryable, name, args, values)
+  if ('first' in reply) return consecutive(reply)
   const existing = reply.existing.length === 0 ? undefined : new Set(reply.existing)
   const dropped = reply.dropped === undefined ? undefined : new Set(reply.dropped)
   return reply.ids.map((id, index) =>
@@ -214,12 +214,12 @@ interface Reply {
 }
 
 /** Ids one after the other. */
-interface Run {
+interface Consecutive {
   readonly first: string
   readonly count: number
 }
 
-function created({ first, count }: Run): Enqueued[] {
+function consecutive({ first, count }: Consecutive): Enqueued[] {
   const exact = Number(first) + count <= Number.MAX_SAFE_INTEGER ? Number(first) : BigInt(first)
   return Array.from({ length: count }, (_, n) => ({
     id: String(typeof exact === 'bigint' ? exact + BigInt(n) : exact + n),

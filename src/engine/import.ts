@@ -261,23 +261,32 @@ async function patiently(
   return next()
 }
 
+/** A row of `rowlock.import`, and how many jobs of the step were not made. */
+interface Row extends Pick<ImportRow, 'key' | 'lines' | 'jobs' | 'digest'> {
+  readonly started_at: string
+  readonly beat_at: string
+  readonly ended_at: string | null
+  readonly existing?: number
+  readonly dropped?: number
+}
+
+/** The same as those read it who import. */
 interface Answer extends ImportRow {
   readonly existing?: number
   readonly dropped?: number
 }
 
 async function call(database: Database, verb: string, args: string, values: unknown[]): Promise<Answer> {
-  const row = await database.call<Record<string, never>>(verb, args, values, { write: verb })
-  const { key, lines, jobs, digest, existing, dropped } = row as unknown as Answer
-  const { started_at, beat_at, ended_at } = row
+  const row = await database.call<Row>(verb, args, values, { write: verb })
+  const { key, lines, jobs, digest, started_at, beat_at, ended_at, existing, dropped } = row
   return {
     key,
     lines,
     jobs,
     digest,
-    startedAt: new Date(started_at!),
-    beatAt: new Date(beat_at!),
-    endedAt: ended_at === null ? null : new Date(ended_at!),
+    startedAt: new Date(started_at),
+    beatAt: new Date(beat_at),
+    endedAt: ended_at === null ? null : new Date(ended_at),
     ...(existing !== undefined && { existing }),
     ...(dropped !== undefined && { dropped }),
   }

@@ -4,7 +4,7 @@ import { createRowlock, defineJob } from 'rowlock'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { finish } from '../../src/engine/finish.ts'
 import { rowlockDatabase, type TestRowlock } from '../support/database.ts'
-import { enqueue, enqueueMany, type Hand, held, type Row, register, untilBlocked, verb } from './by-hand.ts'
+import { enqueue, enqueueMany, type Hand, held, type Row, register, untilBlocked } from './by-hand.ts'
 
 let db: TestRowlock
 let hand: Hand
@@ -101,7 +101,7 @@ describe('completed together', () => {
     ...more,
   })
   const complete = (...jobs: Row[]): Promise<string[]> =>
-    verb(db, 'complete', jobs as never) as unknown as Promise<string[]>
+    db.value<string[]>('select rowlock.complete($1)', [JSON.stringify(jobs)])
 
   test('jobs end as one by one', async () => {
     await enqueueMany(db, [{ tenant_id: 'acme' }, {}, { tenant_id: 'acme' }, {}])
@@ -156,6 +156,23 @@ describe('completed together', () => {
     const others = (await hand.claim()).jobs
     expect(await complete(together([...mine, ...others], 'default'))).toEqual(mine.map(({ id }) => id))
     expect(await db.value('select id::text from rowlock.running')).toBe(others[0]!.id)
+  })
+
+  test.each([
+    ['that is just being written is completed all the same', 'started_at = clock_timestamp()', 3],
+    ['that gets another owner meanwhile is not', 'claim_id = gen_random_uuid()', 2],
+  ])('a job %s', async (_, change, completed) => {
+    await enqueueMany(db, [{}, {}, {}])
+    const { jobs } = await hand.claim()
+    const other = await db.session()
+    await other.query('begin')
+    await other.query(`update rowlock.running set ${change} where id = $1`, [jobs[1]!.id])
+    const ended = complete(together(jobs, 'default'))
+    await untilBlocked(db)
+    await other.query('commit')
+    expect(await ended).toHaveLength(completed)
+    expect(await db.value('select count(*)::integer from rowlock.running')).toBe(3 - completed)
+    expect(await db.value('select count(*)::integer from rowlock.finished')).toBe(completed)
   })
 
   test('a job that is named twice ends once, and keeps its result', async () => {
